@@ -1,0 +1,45 @@
+# Everything a newcomer types. Needs only python3 >= 3.11 (with venv), pip and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all format bench constraints clean
+
+help:  ## what can be typed
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.venv/.ok: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: .venv/.ok  ## train DDPG and Bi-Res-DDPG side by side for a few minutes and show the curve
+	$(BIN)/bires compare ball_in_cup-catch --seeds 3 --steps 12000 --warmup 1000 --eval-every 2000 --eval-episodes 5 --out runs/demo
+
+test: .venv/.ok  ## format, lint, types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q -n 2
+
+test-all: test  ## the slow tests too
+	$(BIN)/pytest -q -n 2 -m slow
+
+format: .venv/.ok  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.venv-peers/.ok: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers/requirements.txt
+	@touch $@
+
+bench: .venv/.ok .venv-peers/.ok  ## this machine: update speed, env speed, share of peak, peers side by side
+	$(BIN)/bires bench --peers .venv-peers/bin/python
+
+constraints:  ## (maintainers, needs uv) pin what was tested
+	uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
+	  --no-emit-index-url pyproject.toml -o constraints.txt
+
+clean:  ## remove what make made
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,3 @@
+"""Residual algorithms for deep reinforcement learning."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,20 @@
+"""Errors that a user can act on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(ValueError):
+    """Bad input: the message says what was given, what is accepted and what to type instead.
+
+    The command line prints the message alone and exits with code 2.
+    """
+
+
+def unknown(kind: str, given: str, accepted: Iterable[str], hint: str) -> UserError:
+    """The error for a name that is not in a list, with the nearest names of the list."""
+    names = list(accepted)
+    near = get_close_matches(given, names, n=3, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+    listed = f" Accepted: {', '.join(names)}." if len(names) <= 20 else ""
+    return UserError(f"Unknown {kind} {given!r}.{meant}{listed} {hint}")
