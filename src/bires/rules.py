@@ -15,7 +15,7 @@ so a rule is data, and one compiled program can train members with different rul
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -47,9 +47,7 @@ class Delta(NamedTuple):
         return reward + discount * succ - pred
 
 
-@partial(
-    jax.tree_util.register_dataclass, data_fields=["backward", "forward", "bidirectional"], meta_fields=[]
-)
+@partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", "bidirectional"], meta_fields=[])
 @dataclass(frozen=True)
 class Rule:
     """One critic update. Its fields are Python booleans here and arrays inside a population."""
@@ -72,6 +70,10 @@ class Rule:
         delta_f = stop_gradient(self.forward(online, target, reward, discount))
         forward = eta * delta_f * discount * online.succ
         return backward + jnp.where(self.bidirectional, forward, 0.0)
+
+    def without_forward(self) -> Rule:
+        """The same rule for a population in which nobody has a forward term: nothing is computed for it."""
+        return replace(self, bidirectional=False)
 
 
 def semi_gradient(pred: bool, succ: bool) -> Rule:

@@ -1,0 +1,1 @@
+"""Agents: small records of pure functions over a learner's state."""

@@ -1,0 +1,144 @@
+"""DDPG with any critic rule: Lillicrap et al. (2015) without batch normalisation, as in the paper."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from bires.agents.base import Agent, Diagnostics, Hyper
+from bires.exploration import ornstein_uhlenbeck
+from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
+from bires.rules import Needs, Values
+from bires.types import Space, Transition
+
+VALUE_BOUND = 1e12
+"""A member whose values exceed this has diverged."""
+
+adam = optax.scale_by_adam()  # the learning rate is a member's own, so it is applied apart
+
+
+class State(NamedTuple):
+    """The learner."""
+
+    actor: Actor
+    critic: Critic
+    target_actor: Actor
+    target_critic: Critic
+    actor_adam: Any
+    critic_adam: Any
+
+
+def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> State:
+    """Online networks, targets equal to them, fresh optimisers."""
+    online_actor = init_actor(rng, space.observation, space.action, hidden)
+    online_critic = init_critic(rng, space.observation, space.action, hidden)
+    return State(
+        online_actor,
+        online_critic,
+        jax.tree.map(jnp.copy, online_actor),
+        jax.tree.map(jnp.copy, online_critic),
+        adam.init(online_actor),
+        adam.init(online_critic),
+    )
+
+
+def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, succ: bool) -> Values:
+    """Q(s, a) and Q(s', a') of one network, in one pass over the stacked batch; what nobody reads is zero."""
+    zero = jnp.zeros_like(batch.reward)
+    if pred and succ:
+        values = critic(
+            params,
+            jnp.concatenate([batch.observation, batch.next_observation]),
+            jnp.concatenate([batch.action, next_action]),
+        )
+        return Values(*jnp.split(values, 2))
+    if pred:
+        return Values(critic(params, batch.observation, batch.action), zero)
+    if succ:
+        return Values(zero, critic(params, batch.next_observation, next_action))
+    return Values(zero, zero)
+
+
+def critic_gradient(
+    state: State, hyper: Hyper, batch: Transition, needs: Needs
+) -> tuple[Critic, tuple[Values, jax.Array]]:
+    """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b."""
+    discount = hyper.gamma * batch.discount
+    target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
+    target = both_ends(state.target_critic, batch, target_action, needs.target_pred, needs.target_succ)
+    online_action = actor(state.actor, batch.next_observation) if needs.online_succ else None
+
+    def loss(params: Critic) -> tuple[jax.Array, Values]:
+        online = both_ends(params, batch, online_action, True, needs.online_succ)
+        rule = hyper.rule if needs.forward else hyper.rule.without_forward()
+        return jnp.mean(rule(online, target, batch.reward, discount, hyper.eta)), online
+
+    gradient, online = jax.grad(loss, has_aux=True)(state.critic)
+    return gradient, (online, hyper.rule.backward(online, target, batch.reward, discount))
+
+
+def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> Actor:
+    """∇ of −mean Q(s, μ(s)) in the actor's parameters."""
+
+    def loss(params: Actor) -> jax.Array:
+        return -jnp.mean(critic(critic_params, batch.observation, actor(params, batch.observation)))
+
+    gradient: Actor = jax.grad(loss)(params)
+    return gradient
+
+
+def descend(gradient: Any, optimiser: Any, params: Any, learning_rate: jax.Array) -> tuple[Any, Any]:
+    """One Adam step."""
+    direction, optimiser = adam.update(gradient, optimiser)
+    return optax.apply_updates(params, jax.tree.map(lambda d: -learning_rate * d, direction)), optimiser
+
+
+def update(state: State, hyper: Hyper, batch: Transition, needs: Needs) -> tuple[State, Diagnostics]:
+    """Critic, then actor with the critic just updated, then both targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
+    gradient, (online, delta) = critic_gradient(state, hyper, batch, needs)
+    new_critic, critic_adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr)
+    slope = actor_gradient(state.actor, new_critic, batch)
+    new_actor, actor_adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr)
+    new = State(
+        new_actor,
+        new_critic,
+        optax.incremental_update(new_actor, state.target_actor, hyper.tau),
+        optax.incremental_update(new_critic, state.target_critic, hyper.tau),
+        actor_adam,
+        critic_adam,
+    )
+    loss = 0.5 * jnp.mean(delta**2)
+    # The first layers' gradients are the last of the two backward passes to be known: a gradient that is not finite
+    # anywhere reaches them. (And XLA, seeing that every use of the old weights precedes this flag, writes in place.)
+    flow = jnp.sum(jnp.abs(gradient.layers[0].bias)) + jnp.sum(jnp.abs(slope.layers[0].bias))
+    largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
+    finite = jnp.isfinite(flow) & jnp.isfinite(loss) & (largest < VALUE_BOUND)
+    return new, Diagnostics(finite, loss, jnp.mean(online.pred), jnp.mean(jnp.abs(delta)))
+
+
+def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
+    """The agent for a task. ``needs`` says which values the rules of the population read."""
+
+    def explore(
+        key: jax.Array, state: State, hyper: Hyper, observation: jax.Array, noise: jax.Array, first: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        noise = ornstein_uhlenbeck(key, noise, first, hyper.noise)
+        return space.clip(actor(state.actor, observation[None])[0] + noise), noise
+
+    def random(key: jax.Array) -> jax.Array:
+        low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
+        return jax.random.uniform(key, (space.action,), minval=low, maxval=high)
+
+    return Agent(
+        init=lambda rng: init(rng, space, hidden),
+        init_noise=lambda: jnp.zeros(space.action),
+        explore=explore,
+        random=random,
+        greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
+        value=lambda state, observation, action: critic(state.critic, observation, action),
+        update=lambda state, hyper, batch: update(state, hyper, batch, needs),
+    )

@@ -1,0 +1,171 @@
+"""Checkpoints: everything a run needs to go on as if nothing had happened.
+
+A checkpoint is a folder `checkpoints/step-N` with the learners and counters: written aside, flushed to disk,
+checksummed and renamed, so it is complete or absent. Replay is kept beside it in segments that hold only what is new
+since the last checkpoint. Arrays are in safetensors files and the rest in JSON: loading runs no code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+KEPT = 2
+FORMAT = 1
+
+
+class CorruptCheckpoint(Exception):
+    """A checkpoint that cannot be trusted: incomplete, changed, or not one of ours."""
+
+
+@dataclass
+class Checkpoint:
+    """A moment of a run, in member order, before step number ``step``."""
+
+    step: int
+    arrays: dict[str, np.ndarray]
+    """Learners, noise, keys and counters."""
+    data: dict[str, Any]
+    """Sizes of the CSV files, running episodes, and what else is no array."""
+    replay: list[Segment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows of the replay for the steps [start, stop) of all members, in a file of its own."""
+
+    file: str
+    start: int
+    stop: int
+    sha256: str
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def flush(path: Path) -> None:
+    """Makes a file or a folder's entries survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> str:
+    """Writes arrays and returns the file's checksum."""
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    flush(path)
+    return digest(path)
+
+
+def load_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
+    """Reads arrays whose checksum is known."""
+    try:
+        if digest(path) != sha256:
+            raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
+        return dict(load_file(path))
+    except (OSError, SafetensorError) as error:
+        raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+
+
+class Store:
+    """The checkpoints of one run."""
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / "checkpoints"
+
+    def steps(self) -> list[int]:
+        """The steps at which there is a checkpoint, newest first."""
+        found = [p.name.removeprefix("step-") for p in self.path.glob("step-*") if p.is_dir()]
+        return sorted((int(name) for name in found if name.isdigit()), reverse=True)
+
+    def save_replay(self, rows: np.ndarray, start: int) -> Segment:
+        """Writes the replay rows (members, steps, width) of the steps from ``start``."""
+        self.path.mkdir(exist_ok=True)
+        stop = start + rows.shape[1]
+        name = f"replay-{start:012d}-{stop:012d}.safetensors"
+        aside = self.path / (name + ".part")
+        sha256 = save_arrays(aside, {"rows": rows})
+        aside.replace(self.path / name)
+        return Segment(name, start, stop, sha256)
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Writes a checkpoint and removes what only older ones needed."""
+        self.path.mkdir(exist_ok=True)
+        final = self.path / f"step-{checkpoint.step:012d}"
+        aside = self.path / f"{final.name}.part"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        sha256 = save_arrays(aside / "arrays.safetensors", checkpoint.arrays)
+        meta = {
+            "format": FORMAT,
+            "step": checkpoint.step,
+            "arrays_sha256": sha256,
+            "data": checkpoint.data,
+            "replay": [vars(segment) for segment in checkpoint.replay],
+        }
+        text = json.dumps(meta)
+        (aside / "meta.json").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n" + text)
+        flush(aside / "meta.json")
+        flush(aside)
+        if final.exists():
+            shutil.rmtree(final)
+        aside.rename(final)
+        flush(self.path)
+        self._tidy(checkpoint)
+
+    def load(self, step: int, with_replay: bool = True) -> Checkpoint:
+        """Reads and checks a checkpoint; its replay segments are checked too unless they are not wanted."""
+        folder = self.path / f"step-{step:012d}"
+        meta = self._meta(folder)
+        try:
+            segments = [Segment(**segment) for segment in meta["replay"]]
+            arrays_sha256, data = meta["arrays_sha256"], meta["data"]
+        except (KeyError, TypeError) as error:
+            raise CorruptCheckpoint(f"{folder}/meta.json lacks {error}") from error
+        for segment in segments if with_replay else ():
+            if Path(segment.file).name != segment.file:
+                raise CorruptCheckpoint(f"{folder} names a file outside its folder: {segment.file!r}")
+            if not (self.path / segment.file).is_file():
+                raise CorruptCheckpoint(f"{self.path / segment.file} is missing")
+        return Checkpoint(step, load_arrays(folder / "arrays.safetensors", arrays_sha256), data, segments)
+
+    def load_replay(self, segment: Segment) -> np.ndarray:
+        return load_arrays(self.path / segment.file, segment.sha256)["rows"]
+
+    def _meta(self, folder: Path) -> dict[str, Any]:
+        try:
+            sha256, _, text = (folder / "meta.json").read_text().partition("\n")
+            meta = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise CorruptCheckpoint(f"{folder}/meta.json cannot be read: {error}") from error
+        if hashlib.sha256(text.encode()).hexdigest() != sha256 or not isinstance(meta, dict):
+            raise CorruptCheckpoint(f"{folder}/meta.json is not the file that was written (its checksum differs)")
+        if meta.get("format") != FORMAT:
+            raise CorruptCheckpoint(f"{folder} has format {meta.get('format')}; this version reads {FORMAT}")
+        return meta
+
+    def _tidy(self, newest: Checkpoint) -> None:
+        for step in self.steps()[KEPT:]:
+            shutil.rmtree(self.path / f"step-{step:012d}")
+        needed: set[str] = set()
+        for step in self.steps():
+            try:
+                needed |= {segment["file"] for segment in self._meta(self.path / f"step-{step:012d}")["replay"]}
+            except CorruptCheckpoint:
+                continue
+        for path in self.path.glob("replay-*"):
+            if path.name not in needed:
+                path.unlink()

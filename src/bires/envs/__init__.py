@@ -1,0 +1,1 @@
+"""Real Gymnasium environments, stepped in lockstep for a population."""

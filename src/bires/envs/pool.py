@@ -1,0 +1,245 @@
+"""All environments of a run: in this process, or spread over worker processes that share the board's memory."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bires.envs.adapter import Recipe
+from bires.envs.slots import ACTIVE, Board, Slots, Start
+from bires.envs.worker import receive, send
+from bires.types import Space
+
+PATIENCE_S = 300.0
+"""A worker that is silent for this long is taken for hung and replaced."""
+
+
+class Pool:
+    """Slots in groups; a group is stepped by `send` and `wait`, and several groups may be under way at once."""
+
+    def __init__(self, recipe: Recipe, space: Space, groups: Sequence[Sequence[int]], workers: int) -> None:
+        self.count = sum(len(group) for group in groups)
+        self.groups = [np.asarray(group, int) for group in groups]
+        self.failures: dict[int, str] = {}
+        """Slot → traceback of the environment that raised."""
+        self.healed = 0
+        """Workers replaced so far."""
+        self._starts: dict[int, Start] = {}
+        self._log = ActionLog(self.count, space.action)
+        self._memory = tempfile.TemporaryFile(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: SIM115
+        size = Board.nbytes(self.count, space.observation, space.action)
+        self._memory.truncate(size)
+        self.board = Board(mmap.mmap(self._memory.fileno(), size), self.count, space.observation, space.action)
+        self._local = Slots(recipe, self.board) if workers == 0 else None
+        setup = {
+            "recipe": asdict(recipe),
+            "board": [self.count, space.observation, space.action],
+        }
+        self._workers = [
+            Worker(setup | {"groups": [split(group, workers, w) for group in groups]}, self._memory.fileno())
+            for w in range(workers)
+        ]
+        for worker in self._workers:
+            worker.launch()
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Starts slots; returns when all of them have their first observation."""
+        for start in starts:
+            self._starts[start.slot] = start
+            self._log.restart(start)
+        if self._local is not None:
+            for start in starts:
+                self._local.begin(start)
+            self._collect(self._local)
+            return
+        for worker in self._workers:
+            worker.ask_to_begin([start for start in starts if start.slot in worker.slots])
+        for worker in self._workers:
+            self._await(worker)
+
+    def send(self, group: int) -> None:
+        """Lets a group take one step with the actions on the board."""
+        slots = self.groups[group]
+        self._log.record(slots[self.board.status[slots] == ACTIVE], self.board.action)
+        if self._local is not None:
+            self._local.step(slots.tolist())
+            self._collect(self._local)
+            return
+        for worker in self._workers:
+            if worker.setup["groups"][group]:
+                worker.ask_to_step(group)
+
+    def wait(self, group: int) -> None:
+        """Returns when the group's step is done and the board shows it."""
+        for worker in self._workers:
+            while group in worker.pending:
+                self._await(worker)
+        slots = self.groups[group]
+        self._log.forget(slots[self.board.first[slots]])
+
+    def running(self, slot: int) -> Start:
+        """How to rebuild the slot as it is now."""
+        episode = int(self.board.episode[slot])
+        return replace(self._starts[slot], episode=episode, actions=self._log.actions(slot))
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+        if self._local is not None:
+            self._local.close()
+        self._memory.close()
+
+    def worker_pids(self) -> list[int]:
+        return [worker.process.pid for worker in self._workers if worker.process is not None]
+
+    def _await(self, worker: Worker) -> None:
+        """One reply of a worker; a dead or hung worker is replaced and asked again."""
+        while worker.pending:
+            try:
+                reply = worker.reply()
+            except (EOFError, OSError, TimeoutError):
+                self._heal(worker)
+                continue
+            worker.pending.pop(0)
+            if reply:
+                self.failures.update({int(slot): text for slot, text in json.loads(reply).items()})
+            return
+
+    def _heal(self, worker: Worker) -> None:
+        """A new process in the place of the old, its episodes rebuilt up to the steps that were under way."""
+        self.healed += 1
+        pending = list(worker.pending)
+        worker.kill()
+        worker.launch()
+        behind = {slot for group in pending if group is not None for slot in worker.setup["groups"][group]}
+        alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
+        rebuilt = []
+        for slot in alive:
+            start = self.running(slot)
+            rebuilt.append(replace(start, actions=start.actions[:-1]) if slot in behind else start)
+        saved = self.board.action[worker.slots].copy()
+        idle = [slot for slot in alive if self.board.status[slot] != ACTIVE and slot not in behind]
+        worker.ask_to_begin([start for start in rebuilt if start.slot not in idle])
+        worker.reply()
+        worker.pending.clear()
+        self.board.action[worker.slots] = saved
+        for group in pending:
+            if group is None:
+                worker.pending.append(None)  # a `begin` was under way: all its slots have just been begun
+                send(worker.commands, b"[]")
+            else:
+                worker.ask_to_step(group)
+
+    def _collect(self, slots: Slots) -> None:
+        self.failures.update(slots.failures)
+        slots.failures.clear()
+
+
+class ActionLog:
+    """The actions of every slot since its episode began."""
+
+    def __init__(self, slots: int, action: int) -> None:
+        self._actions = np.zeros((slots, 1024, action), np.float32)
+        self._length = np.zeros(slots, int)
+
+    def record(self, slots: np.ndarray, actions: np.ndarray) -> None:
+        if slots.size == 0:
+            return
+        if self._length[slots].max() == self._actions.shape[1]:
+            self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
+        self._actions[slots, self._length[slots]] = actions[slots]
+        self._length[slots] += 1
+
+    def forget(self, slots: np.ndarray) -> None:
+        self._length[slots] = 0
+
+    def restart(self, start: Start) -> None:
+        self._length[start.slot] = 0
+        for action in start.actions:
+            row = np.zeros((start.slot + 1, self._actions.shape[2]), np.float32)
+            row[start.slot] = action
+            self.record(np.array([start.slot]), row)
+
+    def actions(self, slot: int) -> list[list[float]]:
+        recorded: list[list[float]] = self._actions[slot, : self._length[slot]].tolist()
+        return recorded
+
+
+@dataclass
+class Worker:
+    """A worker process and what it owes."""
+
+    setup: dict[str, Any]
+    memory: int
+    process: subprocess.Popen[bytes] | None = None
+    commands: int = -1
+    replies: int = -1
+
+    def __post_init__(self) -> None:
+        self.pending: list[int | None] = []
+        """Steps (by group) and begins (None) that were asked for and not answered."""
+        self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
+
+    def launch(self) -> None:
+        theirs_in, self.commands = os.pipe()
+        self.replies, theirs_out = os.pipe()
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+            "MUJOCO_GL": os.environ.get("MUJOCO_GL", "disable"),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        arguments = [str(theirs_in), str(theirs_out), str(self.memory)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bires.envs.worker", *arguments],
+            pass_fds=(theirs_in, theirs_out, self.memory),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        send(self.commands, json.dumps(self.setup).encode())
+        self.reply()
+
+    def ask_to_step(self, group: int) -> None:
+        self.pending.append(group)
+        self._ask(bytes([group]))
+
+    def ask_to_begin(self, starts: Sequence[Start]) -> None:
+        self.pending.append(None)
+        self._ask(json.dumps([asdict(start) for start in starts]).encode())
+
+    def _ask(self, message: bytes) -> None:
+        try:
+            send(self.commands, message)
+        except OSError:
+            pass  # a dead worker: found out, and healed, when its reply is awaited
+
+    def reply(self) -> bytes:
+        if not select.select([self.replies], [], [], PATIENCE_S)[0]:
+            raise TimeoutError
+        return receive(self.replies)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            os.close(self.commands)
+            os.close(self.replies)
+            self.process = None
+
+
+def split(group: Sequence[int], workers: int, worker: int) -> list[int]:
+    """The part of a group that one worker steps: contiguous, and as even as can be."""
+    return [int(slot) for slot in np.array_split(np.asarray(group, int), workers)[worker]]

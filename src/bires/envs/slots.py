@@ -1,0 +1,146 @@
+"""Slots: a row of shared memory, the environment behind it, and the rule that starts its episodes.
+
+The same code runs inside a worker process and in this one. An episode's start depends on the member's seed and the
+episode's number alone, so any state is rebuilt by starting the episode again and repeating its actions.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bires.envs.adapter import Environment, Recipe
+
+IDLE, ACTIVE, FAILED = 0, 1, 2
+TRAIN, EVALUATE = 0, 1
+"""Streams of episode seeds."""
+
+
+def episode_seed(member_seed: int, stream: int, episode: int) -> int:
+    """The seed of one episode: a hash of the member's seed, the stream and the episode's number."""
+    return int(np.random.SeedSequence([member_seed, stream, episode]).generate_state(1)[0])
+
+
+@dataclass(frozen=True)
+class Start:
+    """Begins a slot: at which episode, what follows it, and the actions to repeat (to rebuild a running episode)."""
+
+    slot: int
+    seed: int
+    stream: int
+    episode: int = 0
+    stride: int = 1
+    limit: int | None = None
+    """No episode of this number or higher is started; None: no end."""
+    actions: Sequence[Sequence[float]] = field(default_factory=tuple)
+
+
+class Board:
+    """What slots and population exchange, one row per slot, on any buffer."""
+
+    def __init__(self, buffer: Any, slots: int, observation: int, action: int) -> None:
+        offset = 0
+
+        def take(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+            nonlocal offset
+            array: np.ndarray = np.ndarray(shape, dtype, buffer, offset)
+            offset += -(-array.nbytes // 64) * 64
+            return array
+
+        self.action = take((slots, action), np.float32)
+        self.next_observation = take((slots, observation), np.float32)
+        """The true successor of the last action."""
+        self.observation = take((slots, observation), np.float32)
+        """What to act on next: the successor, or the start of a new episode."""
+        self.reward = take((slots,), np.float64)
+        self.episode = take((slots,), np.int64)
+        self.status = take((slots,), np.uint8)
+        self.terminated = take((slots,), np.bool_)
+        self.truncated = take((slots,), np.bool_)
+        self.first = take((slots,), np.bool_)
+        """Whether `observation` starts an episode."""
+
+    @staticmethod
+    def nbytes(slots: int, observation: int, action: int) -> int:
+        return slots * (4 * (2 * observation + action) + 8 + 8 + 4) + 64 * 16
+
+
+class Slots:
+    """The environments of some rows of a board."""
+
+    def __init__(self, recipe: Recipe, board: Board) -> None:
+        self._recipe = recipe
+        self._board = board
+        self._environments: dict[int, Environment] = {}
+        self._starts: dict[int, Start] = {}
+        self.failures: dict[int, str] = {}
+        """Slot → traceback, for slots that failed since this was last emptied."""
+
+    def begin(self, start: Start) -> None:
+        """Builds the slot's environment if need be, starts the episode and repeats its actions."""
+        slot = start.slot
+        self._starts[slot] = start
+        self._guard(slot, self._begin, start)
+
+    def step(self, slots: Iterable[int]) -> None:
+        """One step of every active slot among these."""
+        for slot in slots:
+            if self._board.status[slot] == ACTIVE:
+                self._guard(slot, self._step, slot)
+
+    def close(self) -> None:
+        for environment in self._environments.values():
+            environment.close()
+
+    def _guard(self, slot: int, action: Any, *arguments: Any) -> None:
+        try:
+            action(*arguments)
+        except Exception:
+            self._board.status[slot] = FAILED
+            self.failures[slot] = traceback.format_exc()
+
+    def _begin(self, start: Start) -> None:
+        if start.slot not in self._environments:
+            self._environments[start.slot] = self._recipe.build()
+        self._start_episode(start.slot, start.episode)
+        for action in start.actions:
+            self._board.action[start.slot] = action
+            self._step(start.slot)
+
+    def _start_episode(self, slot: int, episode: int) -> None:
+        start = self._starts[slot]
+        observation = self._environments[slot].reset(episode_seed(start.seed, start.stream, episode))
+        require_finite("observation", observation)
+        board = self._board
+        board.observation[slot] = observation
+        board.episode[slot] = episode
+        board.first[slot] = True
+        board.status[slot] = ACTIVE
+
+    def _step(self, slot: int) -> None:
+        board = self._board
+        outcome = self._environments[slot].step(board.action[slot])
+        require_finite("reward", outcome.reward)
+        require_finite("observation", outcome.observation)
+        board.next_observation[slot] = outcome.observation
+        board.reward[slot] = outcome.reward
+        board.terminated[slot] = outcome.terminated
+        board.truncated[slot] = outcome.truncated
+        board.first[slot] = False
+        board.observation[slot] = outcome.observation
+        if outcome.terminated or outcome.truncated:
+            start = self._starts[slot]
+            following = int(board.episode[slot]) + start.stride
+            if start.limit is None or following < start.limit:
+                self._start_episode(slot, following)
+            else:
+                board.status[slot] = IDLE
+
+
+def require_finite(what: str, value: Any) -> None:
+    if not np.all(np.isfinite(value)):
+        raise FloatingPointError(f"the environment gave a {what} that is not finite: {value}")

@@ -1,0 +1,92 @@
+"""Task names: Gymnasium ids, and short names for the paper's tasks."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import warnings
+
+from bires.errors import UserError, unknown
+
+DMCONTROL = (
+    "acrobot-swingup",
+    "acrobot-swingup_sparse",
+    "ball_in_cup-catch",
+    "cartpole-swingup",
+    "cartpole-swingup_sparse",
+    "cartpole-balance",
+    "cartpole-balance_sparse",
+    "cheetah-run",
+    "finger-turn_hard",
+    "finger-spin",
+    "finger-turn_easy",
+    "fish-upright",
+    "fish-swim",
+    "hopper-stand",
+    "hopper-hop",
+    "humanoid-stand",
+    "humanoid-walk",
+    "humanoid-run",
+    "manipulator-bring_ball",
+    "pendulum-swingup",
+    "point_mass-easy",
+    "reacher-easy",
+    "reacher-hard",
+    "swimmer-swimmer15",
+    "swimmer-swimmer6",
+    "walker-stand",
+    "walker-walk",
+    "walker-run",
+)
+"""The paper's 28 DMControl tasks, by short name."""
+
+MUJOCO = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer", "Humanoid")
+"""The paper's 5 MuJoCo tasks; the `-v4` ids are the nearest to the ones it used."""
+
+SHORT: dict[str, str] = {
+    **{name: f"dm_control/{name}-v0" for name in DMCONTROL},
+    **{name: f"{name}-v4" for name in MUJOCO},
+}
+"""Short name → Gymnasium id."""
+
+
+def register() -> None:
+    """Makes the DMControl ids known to Gymnasium. No GL library is touched: training never renders."""
+    import gymnasium
+
+    os.environ.setdefault("MUJOCO_GL", "disable")
+    quiet()
+    if "dm_control/walker-stand-v0" not in gymnasium.registry:
+        gymnasium.register_envs(importlib.import_module("shimmy"))
+
+
+def quiet() -> None:
+    """Keeps warnings of third parties that no user of this package can act on off the terminal."""
+    logging.getLogger("absl").setLevel(logging.ERROR)  # MuJoCo on deprecated attributes of DMControl's models
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"(dm_control|gymnasium|shimmy)\b")
+    warnings.filterwarnings("ignore", message=r".*out of date. You should consider upgrading.*")
+    warnings.filterwarnings("ignore", message=r".*The environment creator metadata.*")
+
+
+def resolve(task: str) -> str:
+    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own."""
+    import gymnasium
+
+    register()
+    by_lower = {short.lower(): id_ for short, id_ in SHORT.items()}
+    if task.lower() in by_lower:
+        return by_lower[task.lower()]
+    module, _, name = task.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UserError(
+                f"Task {task!r} names the module {module!r}, which cannot be imported ({error}). "
+                "Give MODULE:ID, where importing MODULE registers ID with Gymnasium."
+            ) from error
+    if name not in gymnasium.registry:
+        names = [*SHORT, *sorted(gymnasium.registry)]
+        raise unknown("task", task, names, "See `bires list tasks`; your own environment is MODULE:ID.")
+    return name

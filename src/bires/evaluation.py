@@ -1,0 +1,138 @@
+"""Evaluation: noise-free episodes from fixed starts, for all members at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bires.config import Config, Member
+from bires.envs.pool import Pool
+from bires.envs.slots import ACTIVE, EVALUATE, Start
+
+LANES = 16
+"""About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""
+
+Policy = Callable[[Any, np.ndarray], tuple[Any, Any]]
+"""learners, observations (members, lanes, ·) → actions (members, lanes, ·), values (members, lanes)."""
+
+
+def lanes_per_member(members: int, episodes: int, workers: int) -> int:
+    """Environments per member: enough to keep the workers busy, few enough to build quickly."""
+    return max(1, min(episodes, LANES * max(1, workers) // members))
+
+
+class Lanes:
+    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member."""
+
+    def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
+        self.pool, self.group, self.members, self.config = pool, group, members, config
+        self.slots = pool.groups[group]
+        self.per_member = len(self.slots) // len(members)
+        self.owner = np.repeat(np.arange(len(members)), self.per_member)
+        self.gamma = np.array([member.gamma for member in members])[self.owner]
+
+    def starts(self, active: np.ndarray) -> list[Start]:
+        """Episode j of a member runs on lane j mod lanes, from the same state at every evaluation."""
+        episodes = self.config.eval_episodes
+        self.returns: list[list[float]] = [[] for _ in self.members]
+        self.lengths: list[list[int]] = [[] for _ in self.members]
+        size = len(self.slots)
+        self.q_sum, self.error_sum, self.steps = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.running_return, self.running_length = np.zeros(size), np.zeros(size, int)
+        self.residual, self.open = np.zeros(size), np.zeros(size, bool)
+        return [
+            Start(int(slot), self.members[int(who)].seed, EVALUATE, i % self.per_member, self.per_member, episodes)
+            for i, (slot, who) in enumerate(zip(self.slots, self.owner, strict=True))
+            if active[who]
+        ]
+
+    @property
+    def going(self) -> np.ndarray:
+        mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
+        return mask
+
+    def ask(self, policy: Policy, learners: Any) -> None:
+        """Starts computing actions and values; the previous step's Bellman errors need these values, too."""
+        self.answer = self._values(policy, learners, self.pool.board.observation)
+
+    def send(self) -> None:
+        action, value = (np.asarray(x).reshape(len(self.slots), -1) for x in self.answer)
+        self.value = value[:, 0].astype(float)
+        self._settle(self.open, self.value)
+        self.went = self.going
+        self.pool.board.action[self.slots[self.went]] = action[self.went]
+        self.pool.send(self.group)
+
+    def wait(self, policy: Policy, learners: Any) -> None:
+        """Takes the step's outcome in."""
+        self.pool.wait(self.group)
+        board, slots, went = self.pool.board, self.slots, self.went
+        failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
+        went = went & ~failed
+        self.running_return[went] += board.reward[slots[went]]
+        self.running_length[went] += 1
+        self.steps[went] += 1
+        self.q_sum[went] += self.value[went]
+        self.residual = board.reward[slots] - self.value
+        ended = went & (board.terminated[slots] | board.truncated[slots])
+        self.open = went & ~ended
+        if np.any(ended):
+            final = board.terminated[slots] | (self.config.protocol == "paper")
+            _, value = self._values(policy, learners, board.next_observation)
+            self._settle(ended, np.where(final, 0.0, np.asarray(value).reshape(-1)))
+        for i in np.flatnonzero(ended):
+            self.returns[self.owner[i]].append(float(self.running_return[i]))
+            self.lengths[self.owner[i]].append(int(self.running_length[i]))
+            self.running_return[i], self.running_length[i] = 0.0, 0
+
+    def row(self, who: int) -> tuple[Any, ...]:
+        """A row of evaluations.csv without its step."""
+        mine, returns = self.owner == who, np.array(self.returns[who])
+        steps = self.steps[mine].sum()
+        return (
+            self.members[who].member,
+            len(returns),
+            float(returns.mean()),
+            float(returns.std()),
+            float(returns.min()),
+            float(returns.max()),
+            float(np.mean(self.lengths[who])),
+            float(self.q_sum[mine].sum() / steps),
+            float(self.error_sum[mine].sum() / steps),
+        )
+
+    def _settle(self, mask: np.ndarray, successor: np.ndarray) -> None:
+        """Adds (r − Q(s, a) + γ · Q(s', μ(s')))² for transitions whose successor's value is now known."""
+        self.error_sum[mask] += (self.residual + self.gamma * successor)[mask] ** 2
+
+    def _values(self, policy: Policy, learners: Any, observation: np.ndarray) -> tuple[Any, Any]:
+        shape = (len(self.members), self.per_member, -1)
+        return policy(learners, observation[self.slots].reshape(shape))
+
+
+def evaluate(lanes: Sequence[Lanes], policy: Policy, learners: Sequence[Any], active: np.ndarray) -> list[tuple]:
+    """Evaluates the active members; the rows of evaluations.csv without their step, in member order.
+
+    Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
+    error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
+    """
+    pool = lanes[0].pool
+    mine = [np.array([active[member.member] for member in cohort.members]) for cohort in lanes]
+    pool.begin([start for cohort, alive in zip(lanes, mine, strict=True) for start in cohort.starts(alive)])
+    work = list(zip(lanes, learners, strict=True))
+    while any(np.any(cohort.going) for cohort in lanes):
+        for cohort, learner in work:
+            cohort.ask(policy, learner)
+        for cohort in lanes:
+            cohort.send()
+        for cohort, learner in work:
+            cohort.wait(policy, learner)
+    rows = [
+        cohort.row(who)
+        for cohort, alive in zip(lanes, mine, strict=True)
+        for who in range(len(cohort.members))
+        if alive[who] and cohort.returns[who]
+    ]
+    return sorted(rows)

@@ -1,0 +1,100 @@
+"""Where a population runs: devices, cohorts and compiler options, and whether it fits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import psutil
+
+from bires.errors import UserError
+
+CPU_OPTIONS: dict[str, str | bool] = {
+    # XLA's newer matrix kernels reach half the speed of the older ones at these sizes (see docs/performance.md).
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One device per cohort, and how its programs are compiled."""
+
+    devices: tuple[Any, ...]
+    cohorts: tuple[np.ndarray, ...]
+    """The members of each cohort."""
+    options: dict[str, str | bool]
+
+    @property
+    def platform(self) -> str:
+        return str(self.devices[0].platform)
+
+
+def prepare() -> None:
+    """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process."""
+    try:
+        jax.config.update("jax_num_cpu_devices", cores())
+    except RuntimeError:
+        pass  # the backend runs already: its devices are what there is
+    if jax.config.jax_compilation_cache_dir is None:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(root) / "bires" / "xla"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def place(members: int) -> Placement:
+    """Splits a population over the devices.
+
+    On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
+    population smaller than the machine shares them after all. On an accelerator two cohorts hide the environments.
+    """
+    prepare()
+    devices: Sequence[Any] = jax.devices()
+    options: dict[str, str | bool] = {}
+    if devices[0].platform == "cpu":
+        count = min(members, len(devices))
+        threads = members < cores()
+        options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
+    else:
+        count = min(members, 2 * len(devices))
+    cohorts = tuple(np.array_split(np.arange(members), count))
+    return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
+
+
+@cache
+def accepts(name: str, value: str | bool) -> bool:
+    """Whether this version of XLA knows a compiler option."""
+    try:
+        jax.jit(lambda x: x + 1, compiler_options={name: value})(jnp.zeros(())).block_until_ready()
+    except Exception:
+        return False
+    return True
+
+
+def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
+    """The memory there is, or a refusal that says what would fit."""
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    there = int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else int(psutil.virtual_memory().available)
+    if needed > 0.9 * there:
+        fits = int(capacity * max(0.0, 0.8 * there - (needed - replay)) / max(replay, 1))
+        advice = f"--replay {fits} would fit" if fits >= 1000 else "even the smallest replay would not fit"
+        raise UserError(
+            f"This population needs {gigabytes(needed)} of memory ({gigabytes(replay)} of it replay); "
+            f"{gigabytes(there)} are free on {device}. {advice}; or train fewer members at once."
+        )
+    return there
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,111 @@
+"""The paper's multilayer perceptrons, as plain pytrees and pure functions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+LAST_LAYER_SCALE = 1e-3
+"""Scale of the last layers' initial weights (the authors' code)."""
+
+
+class Dense(NamedTuple):
+    """An affine layer; weights are (inputs, outputs)."""
+
+    weight: jax.Array
+    bias: jax.Array
+
+
+class Actor(NamedTuple):
+    """μ(s): observation → action in [−1, 1]."""
+
+    layers: tuple[Dense, ...]
+
+
+class Critic(NamedTuple):
+    """Q(s, a): the action enters at the second layer, through a weight matrix of its own."""
+
+    layers: tuple[Dense, ...]
+    action: jax.Array
+
+
+@jax.custom_vjp
+def matmul(x: jax.Array, w: jax.Array) -> jax.Array:
+    """x @ w for a batch x. Its own gradient rule gives ∂w as (inputs, outputs) directly.
+
+    JAX's rule computes ∂w transposed; XLA on CPU then reads it with a stride in the optimiser, which there took four
+    times as long as this.
+    """
+    return x @ w
+
+
+def _matmul_forward(x: jax.Array, w: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return x @ w, (x, w)
+
+
+def _matmul_backward(saved: tuple[jax.Array, jax.Array], grad: jax.Array) -> tuple[jax.Array, jax.Array]:
+    x, w = saved
+    return lax.dot_general(grad, w, (((1,), (1,)), ((), ()))), lax.dot_general(x, grad, (((0,), (0,)), ((), ())))
+
+
+matmul.defvjp(_matmul_forward, _matmul_backward)
+
+
+def dense(layer: Dense, x: jax.Array) -> jax.Array:
+    """x W + b for a batch x."""
+    return matmul(x, layer.weight) + layer.bias
+
+
+def orthogonal(rng: np.random.Generator, inputs: int, outputs: int, scale: float) -> jax.Array:
+    """A random matrix with orthonormal rows or columns, uniform among them, times ``scale``.
+
+    Made by NumPy: the same weights on every device, and no factorisation in a compiled program (XLA on a CPU of few
+    cores blocks for ever when one program runs several of them at once).
+    """
+    tall = (max(inputs, outputs), min(inputs, outputs))
+    q, r = np.linalg.qr(rng.standard_normal(tall))
+    q *= np.sign(np.diag(r))
+    return jnp.asarray(scale * (q if inputs >= outputs else q.T), jnp.float32)
+
+
+def init_layers(rng: np.random.Generator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> list[Dense]:
+    """Orthogonal weights, zero biases, the last layer scaled (the authors' code)."""
+    scales = [1.0] * (len(inputs) - 1) + [LAST_LAYER_SCALE]
+    return [
+        Dense(orthogonal(rng, n, m, scale), jnp.zeros(m)) for n, m, scale in zip(inputs, outputs, scales, strict=True)
+    ]
+
+
+def init_actor(rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...]) -> Actor:
+    """An actor with the given hidden layers (paper: 400–300)."""
+    return Actor(tuple(init_layers(rng, (observation, *hidden), (*hidden, action))))
+
+
+def init_critic(rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...]) -> Critic:
+    """A critic with the given hidden layers, at least two (paper: 400–300)."""
+    layers = init_layers(rng, (observation, hidden[0] + action, *hidden[1:]), (*hidden, 1))
+    joint = layers[1]  # orthogonal as one matrix over (features, action), then split
+    layers[1] = Dense(joint.weight[: hidden[0]], joint.bias)
+    return Critic(tuple(layers), joint.weight[hidden[0] :])
+
+
+def actor(params: Actor, observation: jax.Array) -> jax.Array:
+    """μ(s) for a batch: (batch, observation) → (batch, action)."""
+    x = observation
+    for layer in params.layers[:-1]:
+        x = jax.nn.relu(dense(layer, x))
+    return jnp.tanh(dense(params.layers[-1], x))
+
+
+def critic(params: Critic, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """Q(s, a) for a batch: (batch, observation), (batch, action) → (batch,)."""
+    first, second, *rest, last = params.layers
+    x = jax.nn.relu(dense(first, observation))
+    x = jax.nn.relu(dense(second, x) + matmul(action, params.action))
+    for layer in rest:
+        x = jax.nn.relu(dense(layer, x))
+    return dense(last, x)[:, 0]

@@ -1,0 +1,50 @@
+"""Trained policies, out of a run's newest checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires import config as configs
+from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
+from bires.envs.adapter import recipe
+from bires.errors import UserError
+from bires.population import Program, make_agent
+from bires.resume import unflatten_learners
+from bires.runs import Run
+
+
+def newest_checkpoint(run: Run) -> Checkpoint:
+    """The newest checkpoint that is whole, without its replay."""
+    store, problem = Store(run.path), "it has none yet"
+    for step in store.steps():
+        try:
+            return store.load(step, with_replay=False)
+        except CorruptCheckpoint as error:
+            problem = str(error)
+    raise UserError(f"{run.path} has no readable checkpoint ({problem}). Train it first: `bires resume {run.path}`.")
+
+
+def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
+    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them."""
+    members = configs.members(run.config)
+    if not 0 <= member < len(members):
+        raise UserError(f"{run.path} has members 0 to {len(members) - 1}; {member} was asked for.")
+    environment = recipe(run.config.task, run.config.protocol).build()
+    environment.close()
+    agent = make_agent(run.config, members, environment.space)
+    program = Program(agent, environment.space, run.config.batch, 1)
+    learner = unflatten_learners(program, newest_checkpoint(run), np.array([member]))
+    one = jax.tree.map(lambda leaf: leaf[0], learner)
+    greedy = jax.jit(agent.greedy)
+
+    def policy(observation: Any) -> np.ndarray:
+        seen = np.asarray(observation, np.float32)
+        action = np.asarray(greedy(one, seen.reshape(-1, environment.space.observation)))
+        scaled = environment.scaled(action)
+        return scaled if seen.ndim > 1 else scaled[0]
+
+    return policy

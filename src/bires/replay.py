@@ -1,0 +1,44 @@
+"""Uniform replay of a lockstep population.
+
+All members share the clock, so the write position and the size are functions of the step number alone. A transition is
+one row of floats: inserting is one slice update, sampling is one gather whose cost is the batch, never the capacity.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from bires.types import Space, Transition
+
+
+def width(space: Space) -> int:
+    """Floats in one stored transition."""
+    return 2 * space.observation + space.action + 2
+
+
+def pack(transition: Transition) -> jax.Array:
+    """Transitions as rows: (..., width)."""
+    observation, action, reward, discount, following = transition
+    return jnp.concatenate([observation, action, reward[..., None], discount[..., None], following], -1)
+
+
+def unpack(space: Space, rows: jax.Array) -> Transition:
+    """Rows as transitions."""
+    o, a = space.observation, space.action
+    observation, action, rest = rows[..., :o], rows[..., o : o + a], rows[..., o + a :]
+    return Transition(observation, action, rest[..., 0], rest[..., 1], rest[..., 2:])
+
+
+def insert(storage: jax.Array, rows: jax.Array, clock: jax.Array) -> jax.Array:
+    """Writes the rows (members, width) of step number ``clock`` into the storage (members, capacity, width)."""
+    return jax.lax.dynamic_update_slice_in_dim(storage, rows[:, None], clock % storage.shape[1], axis=1)
+
+
+def sample(key: jax.Array, storage: jax.Array, clock: jax.Array, batch: int) -> jax.Array:
+    """``batch`` rows of one member's storage (capacity, width), uniform over what step ``clock`` has filled.
+
+    The remainder of 32 random bits favours low indices by at most size / 2³², here 0.02 %.
+    """
+    size = jnp.minimum(clock + 1, storage.shape[0]).astype(jnp.uint32)
+    return storage[jax.random.bits(key, (batch,)) % size]

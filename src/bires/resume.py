@@ -1,0 +1,131 @@
+"""A run as a checkpoint and back: arrays in member order, so that another split into cohorts can take them up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment
+from bires.envs.slots import Start
+from bires.population import Program
+
+if TYPE_CHECKING:
+    from bires.trainer import Cohort, Trainer
+
+
+def capture(trainer: Trainer) -> Checkpoint:
+    """This moment of the run. The replay's new rows are written at once, as a segment."""
+    cohorts = trainer.cohorts
+    arrays: dict[str, np.ndarray] = {}
+    parts = [flatten(cohort.state._replace(storage=None)) for cohort in cohorts]
+    for name in parts[0]:
+        arrays[f"state/{name}"] = np.concatenate([np.asarray(part[name]) for part in parts])
+    for name in ("running_return", "finished_sum", "finished_count"):
+        arrays[f"host/{name}"] = np.concatenate([getattr(cohort, name) for cohort in cohorts])
+    running = [trainer.pool.running(member.member) for member in trainer.members]
+    for start in running:
+        actions = np.asarray(start.actions, np.float32).reshape(-1, trainer.space.action)
+        arrays[f"episode/{start.slot}"] = actions
+    save_new_rows(trainer)
+    return Checkpoint(
+        trainer.step,
+        arrays,
+        {
+            "sizes": {"evaluations": trainer.evaluations.size(), "metrics": trainer.metrics.size()},
+            "episodes": [start.episode for start in running],
+            "returns": {str(member): value for member, value in trainer.returns.items()},
+            "diverged": {str(member): step for member, step in trainer.diverged.items()},
+        },
+        list(trainer.segments),
+    )
+
+
+def save_new_rows(trainer: Trainer) -> None:
+    """Appends a segment with the rows since the last one; forgets segments whose rows have all been overwritten."""
+    start = trainer.segments[-1].stop if trainer.segments else 0
+    oldest = max(0, trainer.step - trainer.capacity)
+    start = max(start, oldest)
+    if start < trainer.step:
+        rows = np.concatenate([stored_rows(cohort, start, trainer.step) for cohort in trainer.cohorts])
+        trainer.segments.append(trainer.store.save_replay(rows, start))
+    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
+
+
+def stored_rows(cohort: Cohort, start: int, stop: int) -> np.ndarray:
+    """The replay rows of the steps [start, stop), gathered on the device."""
+    storage = cohort.state.storage
+    begin, end = start % storage.shape[1], (stop - 1) % storage.shape[1] + 1
+    if begin < end:
+        return np.asarray(storage[:, begin:end])
+    return np.concatenate([np.asarray(storage[:, begin:]), np.asarray(storage[:, :end])], axis=1)
+
+
+def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
+    """Puts a checkpoint's members on their devices and rebuilds their episodes."""
+    arrays, data = checkpoint.arrays, checkpoint.data
+    trainer.step = checkpoint.step
+    trainer.segments = list(checkpoint.replay)
+    trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
+    trainer.returns = {int(member): value for member, value in data["returns"].items()}
+    storage = load_storage(trainer, checkpoint.replay)
+    for cohort in trainer.cohorts:
+        mine = np.array([member.member for member in cohort.members])
+        template = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(mine)))._replace(storage=None)
+        state = unflatten(template, {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
+        state = state._replace(storage=storage[mine])
+        cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))
+        cohort.action = cohort.state.action
+        for name in ("running_return", "finished_sum", "finished_count"):
+            getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
+    starts = [
+        Start(m.member, m.seed, 0, data["episodes"][m.member], actions=arrays[f"episode/{m.member}"].tolist())
+        for m in trainer.members
+        if m.member not in trainer.diverged
+    ]
+    trainer.pool.begin(starts)
+
+
+def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.ndarray) -> Any:
+    """The learners of some members of a checkpoint."""
+    learner = jax.eval_shape(lambda: program.agent.init(np.random.default_rng(0)))
+    shape: Any = jax.ShapeDtypeStruct
+    template = jax.tree.map(lambda x: shape((1, *x.shape), x.dtype), learner)
+    prefix = "state/learner."
+    named = {k.removeprefix(prefix): v for k, v in checkpoint.arrays.items() if k.startswith(prefix)}
+    return unflatten(template, named, members)
+
+
+def load_storage(trainer: Trainer, segments: list[Segment]) -> np.ndarray:
+    """The replay as it was, from its segments."""
+    from bires.replay import width
+
+    storage = np.zeros((len(trainer.members), trainer.capacity, width(trainer.space)), np.float32)
+    for segment in segments:
+        rows = trainer.store.load_replay(segment)
+        if rows.dtype != np.float32 or rows.shape != (storage.shape[0], segment.stop - segment.start, storage.shape[2]):
+            raise CorruptCheckpoint(f"{segment.file} holds {rows.dtype} {rows.shape}, which is not this run's replay")
+        storage[:, np.arange(segment.start, segment.stop) % trainer.capacity] = rows
+    return storage
+
+
+def flatten(state: Any) -> dict[str, Any]:
+    """Leaves by their path."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def unflatten(template: Any, arrays: dict[str, np.ndarray], members: np.ndarray) -> Any:
+    """The tree with these leaves, for some members; a leaf of another shape or type is refused."""
+    paths, structure = jax.tree_util.tree_flatten_with_path(template)
+    leaves = []
+    for path, expected in paths:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        array = arrays.get(name)
+        if array is None or array.dtype != expected.dtype or array.shape[1:] != expected.shape[1:]:
+            found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+            raise CorruptCheckpoint(f"array {name!r}: {found} where {expected.dtype} {expected.shape} was expected")
+        leaves.append(array[members])
+    return jax.tree_util.tree_unflatten(structure, leaves)

@@ -1,0 +1,260 @@
+"""A run folder: what training leaves behind, and what everything after it reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires import config as configs
+from bires.config import Config, Member
+from bires.errors import UserError
+from bires.tables import Table, read_csv
+
+EVALUATION_COLUMNS = (
+    "member",
+    "step",
+    "episodes",
+    "return_mean",
+    "return_std",
+    "return_min",
+    "return_max",
+    "length_mean",
+    "q_mean",
+    "bellman_error",
+)
+METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates", "critic_loss", "q_mean", "delta")
+PACKAGES = ("bires", "jax", "jaxlib", "optax", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file aside and renames it: readers see the old text or the new, never a part."""
+    aside = path.with_name(path.name + ".part")
+    with aside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+class Appender:
+    """A CSV file that only grows; `size` says how much of it is certain."""
+
+    def __init__(self, path: Path, columns: Sequence[str], size: int | None) -> None:
+        if size is None:
+            path.write_text(",".join(columns) + "\n")
+        else:
+            os.truncate(path, size)  # rows after the checkpoint will be written again
+        self._file = path.open("a", newline="")
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([[cell(value) for value in row] for row in rows])
+        self._file.write(text.getvalue())
+        self._file.flush()
+
+    def size(self) -> int:
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def cell(value: Any) -> Any:
+    """Numbers as short as they can be read back; None and nan as nothing."""
+    if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    return f"{float(value):.9g}" if isinstance(value, float | np.floating) else value
+
+
+class Lock:
+    """Keeps a run folder for one process; a lock whose owner is gone counts for nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Lock:
+        import fcntl
+
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            self._file = (self._path / ".lock").open("a+")
+        except OSError as error:
+            raise UserError(
+                f"Cannot write to --out {self._path} ({error.strerror}). Give a folder you may write to."
+            ) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.seek(0)
+            owner = self._file.read().strip() or "another process"
+            self._file.close()
+            raise UserError(
+                f"{self._path} is being trained by {owner}; nothing was changed. Wait for it, or give another --out."
+            ) from error
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {platform.node()}")
+        self._file.flush()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+class Folder:
+    """The writing side."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self, config: Config, members: Sequence[Member], about: dict[str, Any]) -> None:
+        """A new run: the manifest first, so that a folder with a manifest is a run."""
+        write_whole(self.path / "manifest.json", json.dumps(manifest(config, about), indent=2) + "\n")
+        self.write_members(config, members, {})
+
+    def open(self, sizes: dict[str, int] | None) -> tuple[Appender, Appender]:
+        """evaluations.csv and metrics.csv, new or cut back to a checkpoint."""
+        sizes = sizes or {}
+        return (
+            Appender(self.path / "evaluations.csv", EVALUATION_COLUMNS, sizes.get("evaluations")),
+            Appender(self.path / "metrics.csv", METRIC_COLUMNS, sizes.get("metrics")),
+        )
+
+    def write_members(
+        self, config: Config, members: Sequence[Member], diverged: dict[int, int], end: bool = False
+    ) -> None:
+        """members.csv: who they are and how they fare."""
+        text = io.StringIO()
+        columns = list(asdict(members[0]))
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["member", "task", *columns[1:], "status", "diverged_at"])
+        for member in members:
+            status = "diverged" if member.member in diverged else "finished" if end else "running"
+            values = [cell(value) for value in asdict(member).values()]
+            writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
+        write_whole(self.path / "members.csv", text.getvalue())
+
+    def finish(self) -> None:
+        data = json.loads((self.path / "manifest.json").read_text())
+        data["end"] = now()
+        write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
+
+    def keep_traceback(self, member: int, text: str) -> Path:
+        path = self.path / "errors" / f"member-{member}.txt"
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, text)
+        return path
+
+
+def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
+    """How the run was made."""
+    return {
+        "format": 1,
+        "config": configs.to_json(config),
+        "command": " ".join(["bires", *sys.argv[1:]]) if Path(sys.argv[0]).name == "bires" else "bires.train(…)",
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "commit": commit(),
+        "cpu": cpu(),
+        "device": str(jax.devices()[0].device_kind),
+        "precision": "float32",
+        **about,
+        "start": now(),
+        "end": None,
+    }
+
+
+def version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit of the source, where there is one."""
+    here = Path(__file__).resolve().parent
+    try:
+        shown = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.stdout.strip() or None
+
+
+def cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Run:
+    """The reading side: a folder that one command made and can continue."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
+        except (OSError, json.JSONDecodeError) as error:
+            raise UserError(
+                f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
+            ) from error
+        self.config: Config = configs.from_json(self.manifest["config"])
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
+
+    @property
+    def finished(self) -> bool:
+        return self.manifest.get("end") is not None
+
+    @property
+    def members(self) -> Table:
+        """One row per member."""
+        return read_csv(self.path / "members.csv")
+
+    @property
+    def evaluations(self) -> Table:
+        """One row per member and evaluation, with the member's columns beside it."""
+        return self._joined("evaluations.csv")
+
+    @property
+    def metrics(self) -> Table:
+        """One row per member and logging interval, with the member's columns beside it."""
+        return self._joined("metrics.csv")
+
+    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
+        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
+        from bires.policies import load_policy
+
+        return load_policy(self, member)
+
+    def _joined(self, name: str) -> Table:
+        members, table = self.members, read_csv(self.path / name)
+        extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
+        rows = table["member"].astype(int) if table.height else np.zeros(0, int)
+        return Table({**table, **{column: members[column][rows] for column in extra}})
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """Opens a run folder."""
+    return Run(path)

@@ -1,0 +1,72 @@
+"""Tidy tables: columns of a CSV file, without a data-frame library (but any of them takes one)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Table(Mapping[str, np.ndarray]):
+    """Named columns of equal length. `pandas.DataFrame(dict(table))` and `polars.DataFrame(dict(table))` work."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
+        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self._columns.values()))) if self._columns else 0
+
+    def where(self, keep: np.ndarray) -> Table:
+        """The rows where ``keep`` is true."""
+        return Table({name: values[keep] for name, values in self._columns.items()})
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for i in range(self.height):
+            yield {
+                name: values[i].item() if isinstance(values[i], np.generic) else values[i]
+                for name, values in self._columns.items()
+            }
+
+    def __repr__(self) -> str:
+        shown = list(self.rows())[:10]
+        cells = [list(self._columns), *([format_cell(v) for v in row.values()] for row in shown)]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self._columns))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        more = [f"… {self.height} rows"] if self.height > 10 else []
+        return "\n".join(lines + more)
+
+
+def format_cell(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def read_csv(path: Path) -> Table:
+    """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column."""
+    with path.open(newline="") as file:
+        reader = csv.reader(file)
+        names = next(reader)
+        rows = [row for row in reader if len(row) == len(names)]
+    return Table({name: parse([row[i] for row in rows]) for i, name in enumerate(names)})
+
+
+def parse(values: list[str]) -> np.ndarray:
+    for convert in (int, lambda text: float(text) if text else float("nan")):
+        try:
+            return np.array([convert(value) for value in values])
+        except ValueError:
+            continue
+    return np.array(values, dtype=object)

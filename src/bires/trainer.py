@@ -1,0 +1,376 @@
+"""Training: one population, from its first step or from a checkpoint to its last step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires import config as configs
+from bires import hardware
+from bires.agents.base import Hyper
+from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
+from bires.config import Config, Member
+from bires.envs.adapter import recipe
+from bires.envs.pool import Pool
+from bires.envs.slots import IDLE, TRAIN, Start
+from bires.errors import UserError
+from bires.evaluation import Lanes, evaluate, lanes_per_member
+from bires.population import SUMS, Compiled, Program, State, compiled, hypers, incoming_width, learners, make_agent
+from bires.resume import capture, restore
+from bires.runs import Folder, Lock, Run
+from bires.types import Space
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a display is told, at every logging interval and evaluation."""
+
+    step: int
+    steps: int
+    returns: dict[int, float]
+    """Member → mean return of the latest evaluation."""
+    diverged: dict[int, int]
+    evaluated: bool
+    """Whether an evaluation has just ended."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is carried out: nothing here changes its results."""
+
+    workers: int | None = None
+    """Environment processes; 0: step them in this process; None: choose."""
+    report: Callable[[Progress], None] = lambda progress: None
+    say: Callable[[str], None] = lambda text: None
+
+
+class Stopped(Exception):
+    """The run was asked to stop, and can be continued from the step given."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped at step {step}")
+        self.step = step
+
+
+class Cohort:
+    """Members that share a device: their state there, and their environments here."""
+
+    def __init__(self, index: int, members: list[Member], device: Any, pool: Pool, config: Config) -> None:
+        self.index, self.members, self.device, self.pool, self.config = index, members, device, pool, config
+        self.slots = pool.groups[index]
+        self.hyper: Hyper = jax.device_put(hypers(members), device)
+        self.state: State
+        self.action: Any
+        self._incoming = np.zeros((len(members), incoming_width(pool.board.observation.shape[1])), np.float32)
+        self.running_return = np.zeros(len(members))
+        self.finished_sum, self.finished_count = np.zeros(len(members)), np.zeros(len(members), int)
+
+    def send(self) -> None:
+        """Waits for the actions and lets the environments take a step."""
+        self.pool.board.action[self.slots] = np.asarray(self.action)
+        self.pool.send(self.index)
+
+    def advance(self, program: Compiled, clock: int) -> None:
+        """Waits for the environments and starts the members' step number ``clock``."""
+        self.pool.wait(self.index)
+        incoming = self._gather()
+        if clock >= self.config.warmup:
+            self.state, self.action = program.learn(self.state, self.hyper, incoming, np.int32(clock))
+        elif clock + 1 == self.config.warmup:
+            self.state, self.action = program.act(self.state, self.hyper, incoming, np.int32(clock))
+        else:
+            self.state, self.action = program.warm(self.state, incoming, np.int32(clock))
+
+    def _gather(self) -> np.ndarray:
+        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is."""
+        board, slots, width = self.pool.board, self.slots, self.pool.board.observation.shape[1]
+        ends = board.terminated[slots]
+        over = ends | board.truncated[slots]
+        if self.config.protocol == "paper":
+            ends = over
+        rows = self._incoming = np.empty_like(self._incoming)  # the device may still read the last one
+        rows[:, 0] = board.reward[slots]
+        rows[:, 1] = ~ends
+        rows[:, 2] = board.first[slots]
+        rows[:, 3 : 3 + width] = board.next_observation[slots]
+        rows[:, 3 + width :] = board.observation[slots]
+        self.running_return += board.reward[slots]
+        if np.any(over):
+            self.finished_sum[over] += self.running_return[over]
+            self.finished_count[over] += 1
+            self.running_return[over] = 0.0
+        return rows
+
+    def take_metrics(self) -> list[tuple[Any, ...]]:
+        """Rows of metrics.csv without their step, since the last call."""
+        sums = np.asarray(self.state.sums, float)
+        rows = []
+        for i, member in enumerate(self.members):
+            updates, episodes = sums[i, 0], int(self.finished_count[i])
+            means = sums[i, 1:] / updates if updates else [None] * (len(SUMS) - 1)
+            train_return = self.finished_sum[i] / episodes if episodes else None
+            rows.append((member.member, episodes, train_return, int(updates), *means))
+        self.state = self.state._replace(sums=jax.device_put(np.zeros_like(self.state.sums), self.device))
+        self.finished_sum[:], self.finished_count[:] = 0.0, 0
+        return rows
+
+
+class Trainer:
+    """A run under way."""
+
+    def __init__(self, config: Config, folder: Folder, options: Options) -> None:
+        configs.validate(config)
+        self.config, self.folder, self.options = config, folder, options
+        self.members = configs.members(config)
+        self.recipe = recipe(config.task, config.protocol)
+        self.space = probe(self.recipe)
+        self.placement = hardware.place(len(self.members))
+        self.capacity = min(config.replay, config.steps)
+        self.program = Program(make_agent(config, self.members, self.space), self.space, config.batch, self.capacity)
+        self.compiled = compiled(self.program, self.placement.options)
+        self.diverged: dict[int, int] = {}
+        self.returns: dict[int, float] = {}
+        self.store = Store(folder.path)
+        self.segments: list[Segment] = []
+        self.step = 0
+        self.workers = choose_workers(len(self.members), options.workers, self.recipe.portable)
+
+    def plan(self) -> str:
+        """Checks that the population fits; says what it takes."""
+        shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
+        total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
+        replay = int(np.prod(shapes.storage.shape)) * 4
+        there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
+        return (
+            f"{len(self.members)} members on {self.config.task}: {len(self.placement.cohorts)} cohorts on "
+            f"{self.placement.platform}, {self.workers or 'no'} environment workers; memory: replay "
+            f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
+            f"{hardware.gigabytes(there)} free"
+        )
+
+    def _init_shapes(self, count: int) -> tuple[Any, Any, Any]:
+        learner = jax.eval_shape(lambda: self.program.agent.init(np.random.default_rng(0)))
+        return (
+            jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), learner),
+            shape((count,), np.uint32),
+            shape((count, self.space.observation), np.float32),
+        )
+
+    def run(self, checkpoint: Checkpoint | None, stop: Callable[[], bool] = lambda: False) -> None:
+        """Trains to the end, or raises `Stopped` once ``stop`` says so."""
+        config = self.config
+        self.options.say(self.plan())
+        pool = self._open_pool()
+        try:
+            self._begin(pool, checkpoint)
+            sizes = checkpoint.data["sizes"] if checkpoint else None
+            self.evaluations, self.metrics = self.folder.open(sizes)
+            fresh = checkpoint is None
+            while True:
+                if self.step % config.eval_every == 0 and fresh:
+                    self._evaluate()
+                    self.save()
+                fresh = True
+                if self.step >= config.steps:
+                    break
+                if stop():
+                    self.save()
+                    raise Stopped(self.step)
+                until = min(
+                    config.steps,
+                    next_multiple(self.step, config.eval_every),
+                    next_multiple(self.step, config.log_every),
+                )
+                self._steps(until)
+                if self.step % config.log_every == 0 or self.step == config.steps:
+                    self._log()
+            if not self.store.steps() or self.store.steps()[0] != self.step:
+                self.save()
+            self.folder.write_members(config, self.members, self.diverged, end=True)
+            self.folder.finish()
+        finally:
+            pool.close()
+
+    def _steps(self, until: int) -> None:
+        while self.step < until:
+            for cohort in self.cohorts:
+                cohort.send()
+            for cohort in self.cohorts:
+                cohort.advance(self.compiled, self.step)
+            self.step += 1
+            if self.pool.failures:
+                self._freeze_failed()
+
+    def _open_pool(self) -> Pool:
+        count, config = len(self.members), self.config
+        lanes = lanes_per_member(count, config.eval_episodes, self.workers)
+        training = [cohort.tolist() for cohort in self.placement.cohorts]
+        evaluation = [
+            [count + int(member) * lanes + lane for member in cohort for lane in range(lanes)]
+            for cohort in self.placement.cohorts
+        ]
+        self.pool = Pool(self.recipe, self.space, training + evaluation, self.workers)
+        self.cohorts = [
+            Cohort(c, [self.members[i] for i in cohort], device, self.pool, config)
+            for c, (cohort, device) in enumerate(zip(self.placement.cohorts, self.placement.devices, strict=True))
+        ]
+        self.lanes = [
+            Lanes(self.pool, len(self.cohorts) + c, cohort.members, config) for c, cohort in enumerate(self.cohorts)
+        ]
+        return self.pool
+
+    def _begin(self, pool: Pool, checkpoint: Checkpoint | None) -> None:
+        """Fresh members, or the members of a checkpoint with their episodes rebuilt."""
+        if checkpoint is not None:
+            restore(self, checkpoint)
+            return
+        pool.begin([Start(member.member, member.seed, TRAIN) for member in self.members])
+        if pool.failures:
+            slot, text = next(iter(pool.failures.items()))
+            raise UserError(f"The environment of member {slot} cannot start (step 0):\n{text}")
+        for cohort in self.cohorts:
+            seeds = np.array([member.seed for member in cohort.members], np.uint32)
+            observation = pool.board.observation[cohort.slots].copy()
+            fresh = (learners(self.program, seeds.tolist()), seeds, observation)
+            cohort.state = self.compiled.init(*jax.device_put(fresh, cohort.device))
+            cohort.action = cohort.state.action
+
+    def _evaluate(self) -> None:
+        active = np.array([member.member not in self.diverged for member in self.members])
+        learners = [cohort.state.learner for cohort in self.cohorts]
+        rows = evaluate(self.lanes, self.compiled.policy, learners, active)
+        self._freeze_failed()
+        self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
+        self.returns = {row[0]: row[2] for row in rows}
+        self._tell(evaluated=True)
+
+    def _log(self) -> None:
+        self._notice_divergence()
+        rows = sorted(row for cohort in self.cohorts for row in cohort.take_metrics())
+        self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
+        self._tell(evaluated=False)
+
+    def _tell(self, evaluated: bool) -> None:
+        self.options.report(Progress(self.step, self.config.steps, dict(self.returns), dict(self.diverged), evaluated))
+
+    def _notice_divergence(self) -> None:
+        """Records members that froze since the last look, and lets their environments rest."""
+        for cohort in self.cohorts:
+            steps = np.asarray(cohort.state.diverged_at)
+            for i in np.flatnonzero(steps >= 0):
+                self._retire(cohort.members[i].member, int(steps[i]), None)
+
+    def _freeze_failed(self) -> None:
+        """An environment that raised ends its member; when all have ended, the run ends with the last traceback."""
+        count = len(self.members)
+        lanes = len(self.lanes[0].slots) // len(self.cohorts[0].members)
+        for slot, text in list(self.pool.failures.items()):
+            member = slot if slot < count else (slot - count) // lanes
+            self._retire(member, self.step, text)
+            del self.pool.failures[slot]
+            if len(self.diverged) == count:
+                raise UserError(
+                    f"The environment of member {member} raised at step {self.step}, and no member is left:\n{text}"
+                )
+
+    def _retire(self, member: int, step: int, text: str | None) -> None:
+        if member in self.diverged:
+            return
+        self.diverged[member] = step
+        self.pool.board.status[member] = IDLE
+        for cohort in self.cohorts:
+            mine = np.array([other.member == member for other in cohort.members])
+            if np.any(mine):
+                alive = np.asarray(cohort.state.alive) & ~mine
+                at = np.where(mine, step, np.asarray(cohort.state.diverged_at)).astype(np.int32)
+                cohort.state = cohort.state._replace(
+                    alive=jax.device_put(alive, cohort.device), diverged_at=jax.device_put(at, cohort.device)
+                )
+        self.folder.write_members(self.config, self.members, self.diverged)
+        if text is not None:
+            path = self.folder.keep_traceback(member, text)
+            self.options.say(f"member {member}: its environment raised at step {step}; the others go on ({path})")
+        else:
+            self.options.say(f"member {member} diverged at step {step}; the others go on")
+
+    def save(self) -> None:
+        """A checkpoint of this moment."""
+        self._notice_divergence()
+        self.store.save(capture(self))
+
+
+shape: Any = jax.ShapeDtypeStruct
+
+
+def probe(made: Any) -> Space:
+    """The task's sizes, from one environment that is closed again."""
+    environment = made.build()
+    environment.close()
+    space: Space = environment.space
+    return space
+
+
+def choose_workers(members: int, asked: int | None, portable: bool) -> int:
+    """Environment processes: one per core, unless a single member or core would only wait for them."""
+    if asked is not None:
+        if asked < 0:
+            raise UserError(f"--workers was given {asked}; accepted: whole numbers from 0 (0: no extra processes).")
+        if asked > 0 and not portable:
+            raise UserError(
+                "This environment exists in this process only (it was registered with a class of the main script), so "
+                "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
+            )
+        return asked
+    if members == 1 or hardware.cores() == 1 or not portable:
+        return 0
+    return min(members, hardware.cores())
+
+
+def next_multiple(step: int, every: int) -> int:
+    return (step // every + 1) * every
+
+
+def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] = lambda: False) -> Run:
+    """Trains a new run in the folder ``out``, or continues the run that is there."""
+    configs.validate(config)
+    folder = Folder(out)
+    if (out / "manifest.json").exists():
+        run = Run(out)
+        differences = configs.difference(run.manifest["config"], configs.to_json(config))
+        if differences:
+            raise UserError(
+                f"{out} holds a run with another configuration; nothing was changed.\n  "
+                + "\n  ".join(differences)
+                + "\nGive another --out, or the same configuration to continue that run."
+            )
+        if run.finished:
+            options.say(f"{out} is finished: {config.steps} steps.")
+            return run
+    with Lock(out):
+        trainer = Trainer(config, folder, options)
+        checkpoint = newest(trainer) if (out / "manifest.json").exists() else None
+        if checkpoint is None:
+            placement = {"cohorts": len(trainer.placement.cohorts), "workers": trainer.workers}
+            folder.create(config, trainer.members, {"platform": trainer.placement.platform, **placement})
+        else:
+            options.say(f"continuing {out} at step {checkpoint.step}")
+        trainer.run(checkpoint, stop)
+    return Run(out)
+
+
+def newest(trainer: Trainer) -> Checkpoint | None:
+    """The newest checkpoint that is whole."""
+    for step in trainer.store.steps():
+        try:
+            checkpoint = trainer.store.load(step)
+            for segment in checkpoint.replay:
+                trainer.store.load_replay(segment)
+            return checkpoint
+        except CorruptCheckpoint as error:
+            trainer.options.say(f"checkpoint at step {step} is left out: {error}")
+    return None

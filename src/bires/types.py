@@ -1,0 +1,35 @@
+"""Records that the parts exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+Params = Any
+"""A pytree of arrays."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """What an agent must know of a task: the sizes, and the range its actions are clipped to."""
+
+    observation: int
+    action: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def clip(self, action: jax.Array) -> jax.Array:
+        return jax.numpy.clip(action, np.asarray(self.low, np.float32), np.asarray(self.high, np.float32))
+
+
+class Transition(NamedTuple):
+    """One step of experience, or a batch of them. ``discount`` is 0 at a true end, else 1; γ is the learner's."""
+
+    observation: jax.Array
+    action: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+    next_observation: jax.Array
