@@ -6,10 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from bires import algorithms, rules
+import tyro
+
+from bires import algorithms
 from bires.errors import UserError
+
+
+def whole(text: str) -> int:
+    """A whole number, which may be written 1e6."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(f"{text} is no whole number")
+    return int(number)
+
+
+Whole = Annotated[
+    int,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: whole(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -19,7 +41,7 @@ class Config:
     Numbers are the paper's and its authors' code's (see docs/paper.md).
     """
 
-    task: str
+    task: tyro.conf.Positional[str]
     """A Gymnasium id (`dm_control/walker-stand-v0`), a short name (`walker-stand`), or MODULE:ID of your own."""
     algorithm: tuple[str, ...] = ("bi-res-ddpg",)
     """See `bires list algorithms`."""
@@ -27,7 +49,7 @@ class Config:
     """Critic rules in place of the algorithms' own: see `bires list rules`."""
     eta: tuple[float, ...] = (0.05,)
     """η, the weight of the forward term, in [0, 1]; rules without that term ignore it."""
-    seed: tuple[int, ...] = (0,)
+    seed: tuple[Whole, ...] = (0,)
     """The members' seeds."""
     gamma: tuple[float, ...] = (0.99,)
     """γ, the discount."""
@@ -39,23 +61,23 @@ class Config:
     """Adam's learning rate for the critic."""
     noise: tuple[float, ...] = (0.2,)
     """σ of the Ornstein–Uhlenbeck exploration noise."""
-    steps: int = 1_000_000
+    steps: Whole = 1_000_000
     """Environment steps of every member."""
-    warmup: int = 10_000
+    warmup: Whole = 10_000
     """First steps, with uniformly random actions and no update."""
-    eval_every: int = 10_000
+    eval_every: Whole = 10_000
     """Steps between evaluations; there is one before the first step, too."""
-    eval_episodes: int = 20
+    eval_episodes: Whole = 20
     """Noise-free episodes of an evaluation."""
-    batch: int = 64
+    batch: Whole = 64
     """Transitions of an update."""
-    replay: int = 1_000_000
+    replay: Whole = 1_000_000
     """Transitions each member remembers."""
-    hidden: tuple[int, ...] = (400, 300)
+    hidden: tuple[Whole, ...] = (400, 300)
     """Hidden layers of actor and critic."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
-    log_every: int = 1_000
+    log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
 
 
@@ -87,6 +109,8 @@ GRID = ("gamma", "tau", "actor_lr", "critic_lr", "noise")
 
 def members(config: Config) -> list[Member]:
     """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
+    from bires import rules
+
     kinds: dict[tuple[str, str, float | None], None] = {}
     for name in config.algorithm:
         algorithm = algorithms.get(name)
@@ -103,6 +127,8 @@ def members(config: Config) -> list[Member]:
 
 def validate(config: Config) -> None:
     """Refuses what cannot be meant, before anything is built."""
+    from bires import rules
+
     for name in config.algorithm:
         algorithms.get(name)
     for name in config.rule:

@@ -43,14 +43,15 @@ class Placement:
 
 def prepare() -> None:
     """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process."""
+    settings: Any = jax.config
     try:
-        jax.config.update("jax_num_cpu_devices", cores())
+        settings.update("jax_num_cpu_devices", cores())
     except RuntimeError:
         pass  # the backend runs already: its devices are what there is
-    if jax.config.jax_compilation_cache_dir is None:
+    if settings.jax_compilation_cache_dir is None:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(root) / "bires" / "xla"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        settings.update("jax_compilation_cache_dir", str(Path(root) / "bires" / "xla"))
+        settings.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def place(members: int) -> Placement:

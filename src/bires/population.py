@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from bires import replay, rules
 from bires.agents.base import Agent, Hyper, Learner
@@ -116,7 +117,8 @@ def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
 
 def learners(program: Program, seeds: Sequence[int]) -> Learner:
     """Fresh learners, each from its own seed, stacked."""
-    made = [program.agent.init(np.random.default_rng(seed)) for seed in seeds]
+    with threadpool_limits(1):  # the matrices are small: on a busy machine more threads take a hundred times as long
+        made = [program.agent.init(np.random.default_rng(seed)) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
 
 

@@ -113,7 +113,8 @@ def get(name: str) -> Rule:
 
 def stack(rules: Iterable[Rule]) -> Rule:
     """One rule per member, as arrays: what `jax.vmap` over a population takes apart again."""
-    return jax.tree.map(lambda *flags: jnp.asarray(flags), *rules)
+    stacked: Rule = jax.tree.map(lambda *flags: jnp.asarray(flags), *rules)
+    return stacked
 
 
 class Needs(NamedTuple):

@@ -36,10 +36,8 @@ class Table(Mapping[str, np.ndarray]):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for i in range(self.height):
-            yield {
-                name: values[i].item() if isinstance(values[i], np.generic) else values[i]
-                for name, values in self._columns.items()
-            }
+            cells = {name: values[i] for name, values in self._columns.items()}
+            yield {name: value.item() if isinstance(value, np.generic) else value for name, value in cells.items()}
 
     def __repr__(self) -> str:
         shown = list(self.rows())[:10]

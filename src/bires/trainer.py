@@ -186,7 +186,7 @@ class Trainer:
                     next_multiple(self.step, config.eval_every),
                     next_multiple(self.step, config.log_every),
                 )
-                self._steps(until)
+                self._steps(until, stop)
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
             if not self.store.steps() or self.store.steps()[0] != self.step:
@@ -196,8 +196,8 @@ class Trainer:
         finally:
             pool.close()
 
-    def _steps(self, until: int) -> None:
-        while self.step < until:
+    def _steps(self, until: int, stop: Callable[[], bool]) -> None:
+        while self.step < until and not stop():
             for cohort in self.cohorts:
                 cohort.send()
             for cohort in self.cohorts:

@@ -1,0 +1,113 @@
+"""The library's front door: the same things the command line does, as functions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bires import config as configs
+from bires.config import Config
+from bires.display import Display
+from bires.errors import UserError, unknown
+from bires.runs import Run
+from bires.trainer import Options
+from bires.trainer import train as run_training
+
+
+def train(
+    task: str,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Trains a population and returns its run; calling it again with the same ``out`` continues it.
+
+    Settings are the fields of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg",
+    "bi-res-ddpg"], eta=0.05``. ``seeds=5`` is short for ``seed=range(5)``.
+    """
+    return start(make_config(task, settings), out, workers, Display(quiet=quiet))
+
+
+def compare(task: str, **settings: Any) -> Run:
+    """`train` with DDPG and Bi-Res-DDPG on the same seeds (five, unless said otherwise)."""
+    settings.setdefault("algorithm", ("ddpg", "bi-res-ddpg"))
+    if "seed" not in settings:
+        settings.setdefault("seeds", 5)
+    return train(task, **settings)
+
+
+def resume(path: str | os.PathLike[str], *, workers: int | None = None, quiet: bool = False) -> Run:
+    """Continues a run exactly where its newest checkpoint left it."""
+    return start(Run(path).config, path, workers, Display(quiet=quiet))
+
+
+def make_config(task: str, settings: dict[str, Any]) -> Config:
+    """A configuration from keyword arguments: single values become tuples of one where several are allowed."""
+    given = dict(settings)
+    if "seeds" in given:
+        if "seed" in given:
+            raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")
+        given["seed"] = seeds(given.pop("seeds"))
+    known = {field.name: field for field in fields(Config)}
+    for name in given:
+        if name not in known:
+            raise unknown("setting", name, [n for n in known if n != "task"], "")
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        several = isinstance(known[name].default, tuple)
+        values[name] = tuple(value) if several and not isinstance(value, str | int | float) else value
+        if several and isinstance(value, str | int | float):
+            values[name] = (value,)
+    return Config(task, **values)
+
+
+def seeds(count: int) -> tuple[int, ...]:
+    if count < 1:
+        raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
+    return tuple(range(count))
+
+
+def start(config: Config, out: str | os.PathLike[str] | None, workers: int | None, display: Display) -> Run:
+    """Trains with a display, and stops in order when the process is asked to."""
+    path = Path(out) if out is not None else default_out(config.task)
+    configs.validate(config)
+    with display, stoppable() as stop:
+        display.begin(config, configs.members(config), path)
+        options = Options(workers=workers, report=display.report, say=display.say)
+        return run_training(config, path, options, stop)
+
+
+def default_out(task: str) -> Path:
+    name = task.replace("/", "-").replace(":", "-")
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """SIGINT, SIGTERM and SIGUSR1 ask for a stop at the next step; a second SIGINT is not waited for."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def handle(number: int, _: Any) -> None:
+        if number == signal.SIGINT and asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

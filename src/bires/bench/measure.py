@@ -1,0 +1,158 @@
+"""The measurements: each takes the best of several short rounds, as machines are noisy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires import config as configs
+from bires import hardware, rules
+from bires.config import Config
+from bires.envs.adapter import recipe
+from bires.envs.pool import Pool
+from bires.envs.slots import TRAIN, Start
+from bires.population import Compiled, Program, compiled, incoming_width, learners, make_agent
+from bires.trainer import Cohort, choose_workers, probe
+from bires.types import Space
+
+CAPACITY = 100_000
+
+
+def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
+    """The best rate of ``work(n)``, which does ``n * per_call`` things, over rounds that fill the time."""
+    work(2)
+    start = time.perf_counter()
+    work(3)
+    each = (time.perf_counter() - start) / 3
+    rounds, best = 8, 0.0
+    count = max(1, int(seconds / rounds / each))
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work(count)
+        best = max(best, count * per_call / (time.perf_counter() - start))
+    return best
+
+
+def sgemm_peak(seconds: float) -> float:
+    """FLOP/s of a large single-precision matrix product with all cores."""
+    size = 2048
+    a = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    b = a.T.copy()
+
+    def work(count: int) -> None:
+        for _ in range(count):
+            np.matmul(a, b)
+
+    return best_rate(work, 2.0 * size**3, seconds)
+
+
+def update_flops(space: Space, hidden: tuple[int, ...], batch: int, rule: str) -> float:
+    """Floating-point operations of one DDPG update's matrix products (two per multiply-add)."""
+    need = rules.needs([rules.get(rule)])
+    o, a, (h1, *rest) = space.observation, space.action, hidden
+    inner = sum(n * m for n, m in zip((h1, *rest), rest, strict=False))
+    actor = o * h1 + inner + hidden[-1] * a
+    critic = o * h1 + inner + a * hidden[1] + hidden[-1]
+    ends = 1 + need.online_succ
+    passes = ends + need.target_pred + need.target_succ
+    backward = 2 * critic - o * h1 - a * hidden[1]
+    actor_backward = 2 * actor - o * h1
+    through_critic = hidden[-1] + a * hidden[1] + (inner - h1 * hidden[1])
+    total = (
+        critic * passes
+        + actor * (need.online_succ + need.target_succ)
+        + backward * (1 + need.forward)
+        + actor
+        + critic
+        + through_critic
+        + actor_backward
+    )
+    return 2.0 * batch * total
+
+
+@dataclass
+class Bench:
+    """A population of one rule, ready to be stepped with or without its environments."""
+
+    cohorts: list[Cohort]
+    compiled: Compiled
+    pool: Pool
+    count: int
+    clock: int = 1
+
+    def updates(self, count: int) -> None:
+        """Updates of every member with the environments standing still."""
+        for _ in range(count):
+            for cohort in self.cohorts:
+                rows = np.zeros((len(cohort.members), incoming_width(self.pool.board.observation.shape[1])), np.float32)
+                cohort.state, cohort.action = self.compiled.learn(
+                    cohort.state, cohort.hyper, rows, np.int32(self.clock)
+                )
+            self.clock += 1
+            for cohort in self.cohorts:
+                np.asarray(cohort.action)
+
+    def steps(self, count: int) -> None:
+        """Whole steps: act, step the environments, insert, sample, update."""
+        for _ in range(count):
+            for cohort in self.cohorts:
+                cohort.send()
+            for cohort in self.cohorts:
+                cohort.advance(self.compiled, self.clock)
+            self.clock += 1
+
+    def environments(self, count: int) -> None:
+        """Steps of the environments alone."""
+        for _ in range(count):
+            for cohort in self.cohorts:
+                self.pool.send(cohort.index)
+            for cohort in self.cohorts:
+                self.pool.wait(cohort.index)
+
+
+def build(task: str, rule: str, members: int, workers: int | None = None) -> Bench:
+    """A population past its warm-up, its replay full of random transitions."""
+    config = Config(task, rule=(rule,), seed=tuple(range(members)), warmup=1, replay=CAPACITY)
+    everyone = configs.members(config)
+    made = recipe(task, config.protocol)
+    space = probe(made)
+    placement = hardware.place(members)
+    pool = Pool(made, space, [c.tolist() for c in placement.cohorts], choose_workers(members, workers, made.portable))
+    program = Program(make_agent(config, everyone, space), space, config.batch, CAPACITY)
+    functions = compiled(program, placement.options)
+    pool.begin([Start(m.member, m.seed, TRAIN) for m in everyone])
+    rng = np.random.default_rng(0)
+    cohorts = []
+    for c, (ids, device) in enumerate(zip(placement.cohorts, placement.devices, strict=True)):
+        cohort = Cohort(c, [everyone[i] for i in ids], device, pool, config)
+        seeds = ids.astype(np.uint32)
+        fresh = (learners(program, seeds.tolist()), seeds, pool.board.observation[ids].copy())
+        cohort.state = functions.init(*jax.device_put(fresh, device))
+        rows = rng.standard_normal(cohort.state.storage.shape, np.float32)
+        cohort.state = cohort.state._replace(storage=jax.device_put(rows, device))
+        cohort.action = cohort.state.action
+        cohorts.append(cohort)
+    return Bench(cohorts, functions, pool, members, CAPACITY)
+
+
+def first_update_seconds(task: str) -> dict[str, float]:
+    """Seconds from starting Python to the first update done, with an empty and with a filled compilation cache."""
+    code = f"from bires.bench.measure import build; b = build({task!r}, 'bi', 10); b.updates(1); b.pool.close()"
+    result = {}
+    with tempfile.TemporaryDirectory() as cache:
+        environment: dict[str, Any] = os.environ | {"XDG_CACHE_HOME": cache}
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+        for name in ("cold", "cached"):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+            result[name] = time.perf_counter() - start
+    return result

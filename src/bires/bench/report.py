@@ -1,0 +1,108 @@
+"""`bires bench`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bires import hardware
+from bires.bench import measure
+from bires.envs.adapter import recipe
+from bires.errors import UserError
+from bires.runs import cpu
+from bires.trainer import probe
+
+PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
+
+
+def bench(task: str, populations: tuple[int, ...], seconds: float, peers: Path | None, as_json: bool) -> int:
+    """Measures, prints, and compares with the peers where they are installed."""
+    if peers is not None and not PEERS.exists():
+        raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
+    hardware.prepare()
+    found = measured(task, populations, seconds)
+    found["first_update_seconds"] = measure.first_update_seconds(task)
+    if peers is not None:
+        run = [sys.executable, str(PEERS), "--python", str(peers), "--steps", "1500", "--json"]
+        found["peers"] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+        found["ratios"] = ratios(found)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        show(found, Console(highlight=False))
+    return 0
+
+
+def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
+    """Updates, whole steps and environments for every population and the rules td and bi; the peak beside each."""
+    space = probe(recipe(task, "modern"))
+    rows = []
+    for members in populations:
+        for rule in ("td", "bi"):
+            population = measure.build(task, rule, members)
+            try:
+                before = measure.sgemm_peak(seconds / 4)
+                updates = measure.best_rate(population.updates, members, seconds)
+                steps = measure.best_rate(population.steps, members, seconds)
+                environments = measure.best_rate(population.environments, members, seconds / 4)
+                peak = max(before, measure.sgemm_peak(seconds / 4))
+            finally:
+                population.pool.close()
+            flops = measure.update_flops(space, (400, 300), 64, rule)
+            rows.append(
+                {
+                    "members": members,
+                    "rule": rule,
+                    "updates_per_second": updates,
+                    "steps_per_second": steps,
+                    "environment_steps_per_second": environments,
+                    "gflop_per_update": flops / 1e9,
+                    "peak_gflops": peak / 1e9,
+                    "share_of_peak": updates * flops / peak,
+                }
+            )
+    return {"task": task, "cpu": cpu(), "populations": rows}
+
+
+def ratios(found: dict[str, Any]) -> dict[str, float]:
+    """This package against each peer: the largest population against the whole machine, one agent against one."""
+    ours = {(row["members"], row["rule"]): row["steps_per_second"] for row in found["populations"]}
+    sizes = [members for members, _ in ours]
+    result = {}
+    for peer in found["peers"]:
+        name = f"{peer['peer']} {peer['rule']}"
+        result[f"{name}, whole machine"] = ours[max(sizes), peer["rule"]] / peer["whole_machine"]
+        result[f"{name}, one agent"] = ours[min(sizes), peer["rule"]] / peer["one_agent"]
+    return result
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """The numbers as a terminal shows them."""
+    table = Table(title=f"{found['task']} sizes, {found['cpu']}", title_justify="left")
+    for name in ("members", "rule", "updates/s", "of sgemm peak", "steps/s with env", "env steps/s"):
+        table.add_column(name, justify="right")
+    for row in found["populations"]:
+        table.add_row(
+            str(row["members"]),
+            row["rule"],
+            f"{row['updates_per_second']:,.0f}",
+            f"{row['share_of_peak']:.0%} of {row['peak_gflops']:.0f} GFLOP/s",
+            f"{row['steps_per_second']:,.0f}",
+            f"{row['environment_steps_per_second']:,.0f}",
+        )
+    console.print(table)
+    first = found["first_update_seconds"]
+    console.print(f"first update of ten members: {first['cold']:.1f} s cold, {first['cached']:.1f} s with the cache")
+    for peer in found.get("peers", []):
+        console.print(
+            f"{peer['peer']} {peer['rule']}: {peer['one_agent']:.0f} steps/s one agent, "
+            f"{peer['whole_machine']:.0f} whole machine"
+        )
+    for name, ratio in found.get("ratios", {}).items():
+        console.print(f"ours / {name}: {ratio:.2f}")

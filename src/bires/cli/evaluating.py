@@ -1,0 +1,61 @@
+"""`bires evaluate`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bires import config as configs
+from bires import hardware
+from bires.envs.adapter import recipe
+from bires.envs.pool import Pool
+from bires.errors import UserError
+from bires.evaluation import Lanes, evaluate, lanes_per_member
+from bires.policies import newest_checkpoint
+from bires.population import Program, compiled, make_agent
+from bires.resume import unflatten_learners
+from bires.runs import EVALUATION_COLUMNS, Run
+from bires.tables import Table
+from bires.trainer import choose_workers, probe
+
+
+def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
+    """Evaluates members from the newest checkpoint and prints their rows."""
+    if episodes < 1:
+        raise UserError(f"--episodes was given {episodes}; accepted: whole numbers from 1.")
+    run = Run(path)
+    everybody = configs.members(run.config)
+    wrong = [member for member in chosen if not 0 <= member < len(everybody)]
+    if wrong:
+        raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everybody) - 1}.")
+    checkpoint = newest_checkpoint(run)
+    ids = np.array(chosen or range(len(everybody)))
+    members = [everybody[i] for i in ids]
+    made = recipe(run.config.task, run.config.protocol)
+    space = probe(made)
+    placement = hardware.place(len(members))
+    program = Program(make_agent(run.config, everybody, space), space, run.config.batch, 1)
+    count = choose_workers(len(members) * episodes, workers, made.portable)
+    per_member = lanes_per_member(len(members), episodes, count)
+    pool = Pool(made, space, [list(range(len(members) * per_member))], count)
+    try:
+        lanes = Lanes(pool, 0, members, replace(run.config, eval_episodes=episodes))
+        learners = unflatten_learners(program, checkpoint, ids)
+        active = np.ones(len(everybody), bool)
+        rows = evaluate([lanes], compiled(program, placement.options).policy, [learners], active)
+        if pool.failures:
+            slot, text = next(iter(pool.failures.items()))
+            raise UserError(f"The environment of member {members[slot // per_member].member} raised:\n{text}")
+    finally:
+        pool.close()
+    records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
+    for record in records:
+        record["kind"] = everybody[record["member"]].label
+    if as_json:
+        print(json.dumps(records))
+    else:
+        print(Table({name: [record[name] for record in records] for name in records[0]}))
+    return 0

@@ -1,0 +1,30 @@
+"""`bires list`."""
+
+from __future__ import annotations
+
+from bires.algorithms import ALGORITHMS
+from bires.envs.tasks import DMCONTROL, MUJOCO
+
+RULE_EQUATIONS = {
+    "td": "δ ∇pred,  δ = r + γ succ⁻ − pred",
+    "res": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ − pred",
+    "to": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ⁻ − pred",
+    "ot": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ − pred⁻",
+    "tt": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ⁻ − pred⁻",
+    "bi": "δ_b ∇pred − δ_f ηγ ∇succ,  δ_b = r + γ succ⁻ − pred,  δ_f = r + γ succ − pred⁻",
+}
+
+
+def listing(what: str) -> str:
+    """The lists that were asked for, as text."""
+    parts = {
+        "algorithms": [f"  {name:14}{algorithm.summary}" for name, algorithm in ALGORITHMS.items()],
+        "rules": [f"  {name:5}θ ← θ + α [{equation}]" for name, equation in RULE_EQUATIONS.items()],
+        "tasks": [
+            "  DMControl (28 of the paper): " + ", ".join(DMCONTROL),
+            "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),
+            "  and every Gymnasium id with continuous actions; your own environment is MODULE:ID",
+        ],
+    }
+    chosen = list(parts) if what == "all" else [what]
+    return "\n".join("\n".join([name, *parts[name]]) for name in chosen)

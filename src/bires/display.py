@@ -1,0 +1,117 @@
+"""What a user sees while a run is under way: a live line on a terminal, plain lines elsewhere, JSON or nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from bires.config import Config, Member
+from bires.trainer import Progress
+
+
+class Display:
+    """Tells of a run as it goes. Use as a context manager."""
+
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self.console = Console(stderr=as_json, highlight=False)
+        self._live: Live | None = None
+
+    def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
+        self._config, self._members, self.out = config, members, out
+        self._time: float = time.monotonic()
+        self._step: int | None = None
+        self._rate = 0.0
+        self._last_evaluation = -1
+        self.event("start", run=str(out), task=config.task, members=len(members), steps=config.steps)
+        if self._lines:
+            self.console.print(f"run {out}", soft_wrap=True)
+        if self.console.is_terminal and not self.quiet and not self.as_json:
+            self._live = Live(Text("starting …"), console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    @property
+    def _lines(self) -> bool:
+        return not self.quiet and not self.as_json
+
+    def say(self, text: str) -> None:
+        """A remark worth a line of its own."""
+        self.event("remark", text=text)
+        if self._lines:
+            self.console.print(text, soft_wrap=True)
+
+    def event(self, name: str, **values: Any) -> None:
+        """A line for machines."""
+        if self.as_json:
+            print(json.dumps({"event": name, **values}), flush=True)
+
+    def report(self, progress: Progress) -> None:
+        """Called at every logging interval and evaluation."""
+        now = time.monotonic()
+        if self._step is not None and progress.step > self._step:
+            rate = (progress.step - self._step) / (now - self._time)
+            self._rate = rate if self._rate == 0 else 0.7 * self._rate + 0.3 * rate
+        self._time, self._step = now, progress.step
+        means = self.mean_returns(progress.returns)
+        count = len(self._members) - len(progress.diverged)
+        updating = progress.step > self._config.warmup
+        numbers = {
+            "step": progress.step,
+            "steps": progress.steps,
+            "steps_per_second": round(self._rate * count, 1),
+            "updates_per_second": round(self._rate * count, 1) if updating else 0.0,
+            "seconds_left": round((progress.steps - progress.step) / self._rate) if self._rate else None,
+            "returns": means,
+            "diverged": len(progress.diverged),
+        }
+        self.event("progress", **numbers)
+        if not self._lines:
+            return
+        line = self.line(numbers)
+        if self._live is not None:
+            self._live.update(Text(line))
+        if progress.evaluated and progress.step != self._last_evaluation:
+            self._last_evaluation = progress.step
+            self.console.print(line, soft_wrap=True)
+
+    def line(self, numbers: dict[str, Any]) -> str:
+        left = numbers["seconds_left"]
+        parts = [f"step {numbers['step']:>7,} / {numbers['steps']:,}"]
+        if numbers["steps_per_second"]:
+            parts.append(f"{numbers['steps_per_second']:,.0f} steps/s")
+            parts.append(f"{numbers['updates_per_second']:,.0f} updates/s")
+        if left:
+            parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
+        parts += [f"{label} {value:.1f}" for label, value in numbers["returns"].items()]
+        if numbers["diverged"]:
+            parts.append(f"{numbers['diverged']} diverged")
+        return "  ".join(parts)
+
+    def mean_returns(self, returns: dict[int, float]) -> dict[str, float]:
+        """Mean return per kind of member."""
+        kinds: dict[str, list[float]] = {}
+        for member in self._members:
+            if member.member in returns:
+                kinds.setdefault(member.label, []).append(returns[member.member])
+        return {label: round(float(np.mean(values)), 2) for label, values in kinds.items()}
+
+
+def stderr_console() -> Console:
+    return Console(file=sys.stderr, highlight=False)
