@@ -178,11 +178,9 @@ def learn(
     ) -> tuple[Learner, jax.Array, jax.Array, jax.Array]:
         sample_key, noise_key = jax.random.split(stream(key, STEP, clock))
         rows = replay.sample(sample_key, storage, clock, program.batch)
-        updated, seen = program.agent.update(learner, hyper, replay.unpack(program.space, rows))
-        alive &= seen.finite
-        kept = jax.tree.map(partial(jnp.where, alive), updated, learner)  # a diverged member is frozen as it was
-        sums = jnp.where(alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta]), 0.0)
-        return kept, alive, sums, noise_key
+        learner, seen = program.agent.update(learner, hyper, replay.unpack(program.space, rows), alive)
+        sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta]), 0.0)
+        return learner, seen.alive, sums, noise_key
 
     learner, alive, sums, keys = jax.vmap(update)(state.key, state.storage, state.learner, hyper, state.alive)
     state = state._replace(

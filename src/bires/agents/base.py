@@ -28,8 +28,8 @@ class Hyper(NamedTuple):
 class Diagnostics(NamedTuple):
     """What one update reports of itself."""
 
-    finite: jax.Array
-    """False when a value, a loss or a gradient is not finite or exceeds the stated bound."""
+    alive: jax.Array
+    """False from the update on in which a value, the loss or a gradient is not finite or exceeds the stated bound."""
     critic_loss: jax.Array
     """½ mean δ_b²."""
     q_mean: jax.Array
@@ -58,5 +58,5 @@ class Agent:
     """learner, observations (batch) → noise-free actions (batch)."""
     value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → Q (batch)."""
-    update: Callable[[Learner, Hyper, Transition], tuple[Learner, Diagnostics]]
-    """One learning step on a batch."""
+    update: Callable[[Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
+    """learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""

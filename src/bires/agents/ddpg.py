@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
+from bires import optimisers
 from bires.agents.base import Agent, Diagnostics, Hyper
 from bires.exploration import ornstein_uhlenbeck
 from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
+from bires.optimisers import Adam, descend, soft_update
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
 
 VALUE_BOUND = 1e12
 """A member whose values exceed this has diverged."""
-
-adam = optax.scale_by_adam()  # the learning rate is a member's own, so it is applied apart
 
 
 class State(NamedTuple):
@@ -28,8 +27,8 @@ class State(NamedTuple):
     critic: Critic
     target_actor: Actor
     target_critic: Critic
-    actor_adam: Any
-    critic_adam: Any
+    actor_adam: Adam
+    critic_adam: Adam
 
 
 def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> State:
@@ -41,8 +40,8 @@ def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> Sta
         online_critic,
         jax.tree.map(jnp.copy, online_actor),
         jax.tree.map(jnp.copy, online_critic),
-        adam.init(online_actor),
-        adam.init(online_critic),
+        optimisers.init(online_actor),
+        optimisers.init(online_critic),
     )
 
 
@@ -91,33 +90,33 @@ def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> A
     return gradient
 
 
-def descend(gradient: Any, optimiser: Any, params: Any, learning_rate: jax.Array) -> tuple[Any, Any]:
-    """One Adam step."""
-    direction, optimiser = adam.update(gradient, optimiser)
-    return optax.apply_updates(params, jax.tree.map(lambda d: -learning_rate * d, direction)), optimiser
-
-
-def update(state: State, hyper: Hyper, batch: Transition, needs: Needs) -> tuple[State, Diagnostics]:
+def update(state: State, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs) -> tuple[State, Diagnostics]:
     """Critic, then actor with the critic just updated, then both targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
     gradient, (online, delta) = critic_gradient(state, hyper, batch, needs)
-    new_critic, critic_adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr)
+    loss = 0.5 * jnp.mean(delta**2)
+    largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
+    ok = alive & jnp.isfinite(loss) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
+    new_critic, critic_adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr, ok)
     slope = actor_gradient(state.actor, new_critic, batch)
-    new_actor, actor_adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr)
+    ok &= reached_first_layer(slope)
+    new_actor, actor_adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr, ok)
     new = State(
         new_actor,
         new_critic,
-        optax.incremental_update(new_actor, state.target_actor, hyper.tau),
-        optax.incremental_update(new_critic, state.target_critic, hyper.tau),
+        soft_update(new_actor, state.target_actor, hyper.tau, ok),
+        soft_update(new_critic, state.target_critic, hyper.tau, ok),
         actor_adam,
         critic_adam,
     )
-    loss = 0.5 * jnp.mean(delta**2)
-    # The first layers' gradients are the last of the two backward passes to be known: a gradient that is not finite
-    # anywhere reaches them. (And XLA, seeing that every use of the old weights precedes this flag, writes in place.)
-    flow = jnp.sum(jnp.abs(gradient.layers[0].bias)) + jnp.sum(jnp.abs(slope.layers[0].bias))
-    largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
-    finite = jnp.isfinite(flow) & jnp.isfinite(loss) & (largest < VALUE_BOUND)
-    return new, Diagnostics(finite, loss, jnp.mean(online.pred), jnp.mean(jnp.abs(delta)))
+    return new, Diagnostics(ok, loss, jnp.mean(online.pred), jnp.mean(jnp.abs(delta)))
+
+
+def reached_first_layer(gradient: Actor | Critic) -> jax.Array:
+    """Whether a gradient is finite where it ends: what is not finite on its way reaches the first layer.
+
+    (And as every use of the old weights precedes this flag, XLA writes the new ones in their place.)
+    """
+    return jnp.isfinite(jnp.sum(gradient.layers[0].bias))
 
 
 def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
@@ -140,5 +139,5 @@ def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
         random=random,
         greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
         value=lambda state, observation, action: critic(state.critic, observation, action),
-        update=lambda state, hyper, batch: update(state, hyper, batch, needs),
+        update=lambda state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
     )

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             description="Residual algorithms for deep reinforcement learning.",
             args=list(sys.argv[1:] if argv is None else argv),
         )
-        return command.run()
+        return int(command.run())
     except UserError as error:
         print(f"bires: {error}", file=sys.stderr)
         return 2
