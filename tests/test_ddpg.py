@@ -159,9 +159,8 @@ def test_the_actors_gradient_does_not_touch_the_critic_target_and_climbs_q():
 def test_ornstein_uhlenbeck_moments():
     """After many steps the process has mean 0 and variance σ² dt / (1 − (1 − θ dt)²) = σ² / (2 θ) nearly."""
     keys = jax.random.split(jax.random.key(0), 20_000)
-    x, xs = jnp.zeros(8), []
     step = jax.jit(lambda x, k: (ornstein_uhlenbeck(k, x, jnp.array(False), jnp.float32(0.2)),) * 2)
-    x, xs = jax.lax.scan(step, x, keys)
+    _, xs = jax.lax.scan(step, jnp.zeros(8), keys)
     assert abs(float(xs[4000:].mean())) < 0.1
     assert float(xs[4000:].var()) == pytest.approx(0.2**2 / (2 * 0.15), rel=0.3)
     restarted = ornstein_uhlenbeck(keys[0], jnp.full(8, 100.0), jnp.array(True), jnp.float32(0.2))

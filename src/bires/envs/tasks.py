@@ -56,9 +56,11 @@ def register() -> None:
     import gymnasium
 
     os.environ.setdefault("MUJOCO_GL", "disable")
-    quiet()
     if "dm_control/walker-stand-v0" not in gymnasium.registry:
-        gymnasium.register_envs(importlib.import_module("shimmy"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gymnasium.register_envs(importlib.import_module("shimmy"))
+    quiet()
 
 
 def quiet() -> None:

@@ -1,0 +1,23 @@
+"""One CPU device per core and one compilation cache for the whole session, as in a user's process."""
+
+import pytest
+
+from bires import hardware
+
+hardware.prepare()
+
+
+@pytest.fixture
+def quick():
+    """Settings of a run that takes seconds."""
+    return {
+        "steps": 60,
+        "warmup": 20,
+        "eval_every": 30,
+        "eval_episodes": 2,
+        "batch": 8,
+        "replay": 50,
+        "hidden": (16, 16),
+        "log_every": 10,
+        "quiet": True,
+    }

@@ -1,0 +1,123 @@
+"""Probe environments: tiny continuous-action MDPs with known values, each isolating one way to fail.
+
+Importing this module registers them with Gymnasium.
+"""
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+BOX = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+
+class Probe(gymnasium.Env):
+    """An environment whose observation is one number."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = BOX
+
+    def observe(self, value: float) -> np.ndarray:
+        return np.array([value], np.float32)
+
+
+class ConstantReward(Probe):
+    """One state, one step, reward 1: Q = 1 everywhere."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        return self.observe(0.0), 1.0, True, False, {}
+
+
+class TwoSteps(Probe):
+    """State 0 → state 1 → end, reward 1 at the end: Q(0) = γ, Q(1) = 1. Fails without bootstrapping."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = 0
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        self.state += 1
+        return self.observe(1.0), float(self.state == 2), self.state == 2, False, {}
+
+
+class Clock(Probe):
+    """One state, reward 1 for ever, cut off by a time limit of 5: Q = 1 / (1 − γ) if one bootstraps through it.
+
+    Under the protocol of the paper the limit is an end; the state is the same at every step, so Q averages over them.
+    """
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observe(1.0), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(1.0), 1.0, False, self.steps == 5, {}
+
+
+class Target(Probe):
+    """One step; reward −(a − 0.5)²: the best action is 0.5. Fails when the actor does not climb Q."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        return self.observe(0.0), -float((action[0] - 0.5) ** 2), True, False, {}
+
+
+class Raises(Probe):
+    """Raises at its 30th step of the members whose seed says so."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.start = float(self.np_random.uniform(-1, 1))
+        self.steps = 0
+        return self.observe(self.start), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 30 and self.start < 0:
+            raise RuntimeError("the motor came off")
+        return self.observe(self.start), 0.0, False, self.steps == 50, {}
+
+
+class Hopeless(Probe):
+    """Cannot start."""
+
+    def reset(self, *, seed=None, options=None):
+        raise RuntimeError("no licence key")
+
+
+class NotFinite(Raises):
+    """Gives nan where `Raises` raises."""
+
+    def step(self, action):
+        try:
+            return super().step(action)
+        except RuntimeError:
+            return self.observe(float("nan")), 0.0, False, False, {}
+
+
+class Wide(Probe):
+    """Bounds that are not ±1: reward is the action as the environment received it."""
+
+    action_space = spaces.Box(-0.4, 0.4, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        return self.observe(0.0), float(action[0]), True, False, {}
+
+
+for kind in (ConstantReward, TwoSteps, Clock, Target, Raises, Hopeless, NotFinite, Wide):
+    name = f"bires-test/{kind.__name__}-v0"
+    if name not in gymnasium.registry:
+        gymnasium.register(name, entry_point=f"{__name__}:{kind.__name__}")

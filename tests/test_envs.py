@@ -1,0 +1,199 @@
+"""Real environments: construction, seeding, the true successor, workers."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from bires.envs import tasks
+from bires.envs.adapter import recipe
+from bires.envs.pool import Pool
+from bires.envs.slots import FAILED, TRAIN, Start, episode_seed
+from bires.errors import UserError
+from tests import environments  # noqa: F401
+
+FEW = ["walker-stand", "reacher-easy", "finger-turn_hard", "HalfCheetah", "Hopper-v5"]
+ALL = [*tasks.DMCONTROL, *tasks.MUJOCO]
+
+
+def open_pool(task, slots=2, workers=0, protocol="modern"):
+    made = recipe(task, protocol)
+    environment = made.build()
+    environment.close()
+    return Pool(made, environment.space, [list(range(slots))], workers), environment.space
+
+
+def roll(pool, steps, seed=0):
+    rng = np.random.default_rng(seed)
+    seen = []
+    for _ in range(steps):
+        pool.board.action[:] = rng.uniform(-1, 1, pool.board.action.shape)
+        pool.send(0)
+        pool.wait(0)
+        seen.append((pool.board.next_observation.copy(), pool.board.reward.copy()))
+    return seen
+
+
+def same(a, b):
+    return all(np.array_equal(x, y) for p, q in zip(a, b, strict=True) for x, y in zip(p, q, strict=True))
+
+
+def check_task(task):
+    """The same seed gives the same start and steps; another seed another start."""
+    pool, space = open_pool(task, 3)
+    try:
+        pool.begin([Start(0, 7, TRAIN), Start(1, 7, TRAIN), Start(2, 8, TRAIN)])
+        assert not pool.failures
+        assert pool.board.observation.shape[1] == space.observation
+        assert np.array_equal(pool.board.observation[0], pool.board.observation[1])
+        assert not np.array_equal(pool.board.observation[0], pool.board.observation[2])
+        pool.board.action[:] = 0.3
+        for _ in range(5):
+            pool.send(0)
+            pool.wait(0)
+        assert np.array_equal(pool.board.observation[0], pool.board.observation[1])
+        assert np.all(np.isfinite(pool.board.reward))
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("task", FEW)
+def test_tasks_start_from_their_seed(task):
+    check_task(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ALL)
+def test_all_tasks_start_from_their_seed(task):
+    check_task(task)
+
+
+def test_there_are_28_and_5_tasks():
+    assert len(set(tasks.DMCONTROL)) == 28
+    assert len(set(tasks.MUJOCO)) == 5
+
+
+def test_names():
+    assert tasks.resolve("walker-stand") == "dm_control/walker-stand-v0"
+    assert tasks.resolve("halfcheetah") == "HalfCheetah-v4"
+    assert tasks.resolve("HalfCheetah-v5") == "HalfCheetah-v5"
+    assert tasks.resolve("tests.environments:bires-test/Target-v0") == "bires-test/Target-v0"
+    with pytest.raises(UserError, match="'walker-stand'"):
+        tasks.resolve("walker-stnd")
+    with pytest.raises(UserError, match=r"no_such_module.*cannot be imported"):
+        tasks.resolve("no_such_module:X-v0")
+
+
+def test_a_discrete_task_is_refused_with_what_to_use():
+    with pytest.raises(UserError, match=r"2 discrete actions.*MountainCarContinuous"):
+        recipe("CartPole-v1", "modern").build()
+
+
+def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():
+    pool, _ = open_pool("tests.environments:bires-test/Clock-v0", 1)
+    try:
+        pool.begin([Start(0, 0, TRAIN)])
+        roll(pool, 5)
+        assert pool.board.truncated[0]
+        assert not pool.board.terminated[0]
+        assert pool.board.first[0]
+        assert pool.board.episode[0] == 1
+    finally:
+        pool.close()
+
+
+def test_dmcontrol_time_limit_and_reset():
+    pool, _ = open_pool("cartpole-balance", 1)
+    try:
+        pool.begin([Start(0, 0, TRAIN)])
+        first = pool.board.observation[0].copy()
+        seen = roll(pool, 1000)
+        assert pool.board.truncated[0]
+        assert not pool.board.terminated[0]
+        assert np.array_equal(pool.board.next_observation[0], seen[-1][0][0])
+        assert not np.array_equal(pool.board.observation[0], pool.board.next_observation[0])
+        assert not np.array_equal(pool.board.observation[0], first)
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize(("protocol", "received"), [("modern", 0.4), ("paper", 1.0)])
+def test_modern_scales_actions_to_the_bounds(protocol, received):
+    """`paper` passes on what the agent, which clips to the bounds, gives it."""
+    pool, space = open_pool("tests.environments:bires-test/Wide-v0", 1, protocol=protocol)
+    try:
+        pool.begin([Start(0, 0, TRAIN)])
+        pool.board.action[:] = 1.0
+        pool.send(0)
+        pool.wait(0)
+        assert pool.board.reward[0] == pytest.approx(received)
+        assert space.high == ((1.0,) if protocol == "modern" else (pytest.approx(0.4),))
+    finally:
+        pool.close()
+
+
+def test_workers_give_what_this_process_gives():
+    streams = []
+    for workers in (0, 2):
+        pool, _ = open_pool("walker-stand", 3, workers)
+        try:
+            pool.begin([Start(i, i, TRAIN) for i in range(3)])
+            streams.append(roll(pool, 20))
+        finally:
+            pool.close()
+    assert same(*streams)
+
+
+def test_a_running_episode_is_rebuilt_from_its_seed_and_actions():
+    pool, _ = open_pool("finger-turn_hard", 1)
+    try:
+        pool.begin([Start(0, 3, TRAIN)])
+        roll(pool, 25)
+        again = pool.running(0)
+        straight = roll(pool, 10, seed=1)
+        pool.begin([again])
+        assert same(straight, roll(pool, 10, seed=1))
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("under_way", [False, True], ids=["between steps", "in a step"])
+def test_a_killed_worker_is_replaced_and_nothing_changes(under_way):
+    streams = []
+    for kill in (False, True):
+        pool, _ = open_pool("reacher-easy", 4, 2)
+        try:
+            pool.begin([Start(i, i, TRAIN) for i in range(4)])
+            seen = roll(pool, 15)
+            if kill and not under_way:
+                os.kill(pool.worker_pids()[0], signal.SIGKILL)
+            pool.send(0)
+            if kill and under_way:
+                os.kill(pool.worker_pids()[0], signal.SIGKILL)
+            pool.wait(0)
+            seen.append((pool.board.next_observation.copy(), pool.board.reward.copy()))
+            streams.append(seen + roll(pool, 10, seed=1))
+            assert pool.healed == kill
+        finally:
+            pool.close()
+    assert same(*streams)
+
+
+def test_an_environment_that_raises_fails_alone():
+    pool, _ = open_pool("tests.environments:bires-test/Raises-v0", 8)
+    try:
+        pool.begin([Start(i, i, TRAIN) for i in range(8)])
+        doomed = pool.board.observation[:, 0] < 0
+        assert 0 < doomed.sum() < 8
+        roll(pool, 30)
+        assert np.array_equal(pool.board.status == FAILED, doomed)
+        assert all("the motor came off" in text for text in pool.failures.values())
+    finally:
+        pool.close()
+
+
+def test_episode_seeds_differ_by_member_stream_and_episode():
+    seeds = {episode_seed(m, s, e) for m in range(5) for s in range(2) for e in range(20)}
+    assert len(seeds) == 200
+    assert episode_seed(1, 0, 2) == episode_seed(1, 0, 2)
