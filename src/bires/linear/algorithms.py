@@ -54,6 +54,8 @@ class Setting(NamedTuple):
     tau: jax.Array
     ratio: jax.Array
     rule: Rule
+    gtd2: jax.Array
+    """Whether a Gradient-TD method is GTD2 (else TDC)."""
     two: jax.Array
     """Whether the second successor is independent of the first."""
 
@@ -74,10 +76,7 @@ def settings(algorithm: Algorithm, alphas: Sequence[float]) -> Setting:
 
 
 def stack(pairs: Sequence[tuple[Algorithm, float]]) -> Setting:
-    """One setting for each pair (algorithm, step size), stacked; the algorithms must be of one kind."""
-    if len({algorithm.kind for algorithm, _ in pairs}) != 1:
-        names = sorted({algorithm.kind for algorithm, _ in pairs})
-        raise UserError(f"The algorithms are of kinds {names}; accepted is one kind. Make one grid for each kind.")
+    """One setting for each pair (algorithm, step size), stacked."""
     used = [algorithm for algorithm, _ in pairs]
     return Setting(
         jnp.asarray([alpha for _, alpha in pairs], float),
@@ -85,8 +84,20 @@ def stack(pairs: Sequence[tuple[Algorithm, float]]) -> Setting:
         jnp.asarray([a.tau for a in used], float),
         jnp.asarray([a.ratio for a in used], float),
         rules.stack(rules.get(a.rule) for a in used),
+        jnp.asarray([a.kind == "gtd2" for a in used]),
         jnp.asarray([a.successors == 2 for a in used]),
     )
+
+
+def one_family(pairs: Sequence[tuple[Algorithm, float]]) -> str:
+    """`rule` or `gradient-td`: the two pseudo-losses. One compiled grid holds one of them."""
+    families = {"rule" if algorithm.kind == "rule" else "gradient-td" for algorithm, _ in pairs}
+    if len(families) != 1:
+        names = [algorithm.name for algorithm, _ in pairs]
+        raise UserError(
+            f"The algorithms {names} mix rules with Gradient-TD methods; one grid accepts either. Call once for each."
+        )
+    return families.pop()
 
 
 def start(params: Params) -> Memory:
@@ -107,7 +118,7 @@ def rule_loss(value: Value, memory: Memory, t: Transition, setting: Setting) -> 
     return t.ratio1 * setting.rule(online, target, t.reward, jnp.ones_like(t.reward), setting.eta)
 
 
-def gradient_td_loss(kind: str, value: Value, memory: Memory, t: Transition, setting: Setting) -> jax.Array:
+def gradient_td_loss(value: Value, memory: Memory, t: Transition, setting: Setting) -> jax.Array:
     """GTD2 and TDC (Sutton et al. 2009), with the curvature term of Bhatnagar et al. 2009 for nonlinear v.
 
     h ← h + βρ (δ − φᵀh) φ,   φ = ∇v(s), φ' = ∇v(s')
@@ -119,24 +130,24 @@ def gradient_td_loss(kind: str, value: Value, memory: Memory, t: Transition, set
     frozen = stop_gradient(memory.online)
     predicted = jax.jvp(lambda w: value(w, t.x), (frozen,), (memory.h,))[1]  # φᵀh as a function of h
     delta, correct = stop_gradient(t.reward + succ - pred), stop_gradient(along_h)
-    own = correct if kind == "gtd2" else delta
+    own = jnp.where(setting.gtd2, correct, delta)
     w_loss = -own * pred + correct * succ + (delta - correct) * along_h
     h_loss = -setting.ratio * (delta - correct) * predicted
-    return t.ratio1 * (w_loss + h_loss)
+    return jnp.asarray(t.ratio1 * (w_loss + h_loss))
 
 
 def update(
-    kind: str, value: Value, memory: Memory, batch: Transition, weights: jax.Array, setting: Setting
+    family: str, value: Value, memory: Memory, batch: Transition, weights: jax.Array, setting: Setting
 ) -> Memory:
     """One step down the weighted mean of the pseudo-loss, then the soft target update."""
 
     def loss(online: Params, h: Params) -> jax.Array:
         current = Memory(online, memory.target, h)
-        if kind == "rule":
+        if family == "rule":
             each = jax.vmap(lambda t: rule_loss(value, current, t, setting))(batch)
         else:
-            each = jax.vmap(lambda t: gradient_td_loss(kind, value, current, t, setting))(batch)
-        return weights @ each
+            each = jax.vmap(lambda t: gradient_td_loss(value, current, t, setting))(batch)
+        return jnp.dot(weights, each)
 
     downhill = jax.grad(loss, argnums=(0, 1))(memory.online, memory.h)
     online, h = jax.tree.map(lambda w, g: w - setting.alpha * g, (memory.online, memory.h), downhill)
@@ -161,7 +172,7 @@ def tables(given: Problem) -> Tables:
     return Tables(*(jnp.asarray(array, float) for array in arrays))
 
 
-def look_up(k: Tables, two: jax.Array, s: jax.Array, first: tuple[Any, Any], second: tuple[Any, Any]) -> Transition:
+def look_up(k: Tables, two: jax.Array, s: Any, first: tuple[Any, Any], second: tuple[Any, Any]) -> Transition:
     """The transition with these indices; ``second`` is (action, state) of the independent successor."""
     (a1, s1), (a2, s2) = first, second
     a2, s2 = jnp.where(two, a2, a1), jnp.where(two, s2, s1)
@@ -200,9 +211,9 @@ def pick(chances: jax.Array, u: jax.Array) -> jax.Array:
     return jnp.minimum(jnp.sum(jnp.cumsum(chances) <= u), len(chances) - 1)
 
 
-@partial(jax.jit, static_argnames=("kind", "value", "steps", "every", "trajectory"))
+@partial(jax.jit, static_argnames=("family", "value", "steps", "every", "trajectory"))
 def _sampled(
-    kind: str, value: Value, k: Tables, params: Params, grid: Setting, keys: jax.Array,
+    family: str, value: Value, k: Tables, params: Params, grid: Setting, keys: jax.Array,
     steps: int, every: int, trajectory: bool,
 ) -> jax.Array:  # fmt: skip
     def one(setting: Setting, key: jax.Array) -> jax.Array:
@@ -212,7 +223,7 @@ def _sampled(
             s = s if trajectory else pick(k.d, jax.random.uniform(jump))
             transition, s1 = draw(k, setting.two, s, move)
             batch = jax.tree.map(lambda leaf: leaf[None], transition)
-            return (update(kind, value, memory, batch, jnp.ones(1), setting), s1), None
+            return (update(family, value, memory, batch, jnp.ones(1), setting), s1), None
 
         def block(carry: tuple[Memory, jax.Array], n: jax.Array) -> tuple[tuple[Memory, jax.Array], jax.Array]:
             values = jax.vmap(lambda x: value(carry[0].online, x))(k.X)
@@ -236,20 +247,20 @@ def learn(
     """
     keys = jax.vmap(jax.random.key)(jnp.arange(seeds))
     begin = jnp.asarray(given.w0, float) if params is None else params
-    k, kind = tables(given), pairs[0][0].kind
-    curves = _sampled(kind, value, k, begin, stack(pairs), keys, steps, every, trajectory)
+    k, family = tables(given), one_family(pairs)
+    curves = _sampled(family, value, k, begin, stack(pairs), keys, steps, every, trajectory)
     return np.asarray(curves, dtype=np.float64)
 
 
-@partial(jax.jit, static_argnames=("kind", "value", "steps", "every"))
+@partial(jax.jit, static_argnames=("family", "value", "steps", "every"))
 def _expected(
-    kind: str, value: Value, X: jax.Array, batch: Transition, weights: jax.Array, params: Params, grid: Setting,
+    family: str, value: Value, X: jax.Array, batch: Transition, weights: jax.Array, params: Params, grid: Setting,
     steps: int, every: int,
 ) -> jax.Array:  # fmt: skip
     def one(setting: Setting) -> jax.Array:
         def block(memory: Memory, _: None) -> tuple[Memory, jax.Array]:
             values = jax.vmap(lambda x: value(memory.online, x))(X)
-            after = jax.lax.fori_loop(0, every, lambda _, m: update(kind, value, m, batch, weights, setting), memory)
+            after = jax.lax.fori_loop(0, every, lambda _, m: update(family, value, m, batch, weights, setting), memory)
             return after, values
 
         memory, curve = jax.lax.scan(block, start(params), None, length=steps // every)
@@ -266,5 +277,5 @@ def learn_expected(
     batch, weights = everything(given, algorithm)
     begin = jnp.asarray(given.w0, float) if params is None else params
     X, grid = jnp.asarray(given.X, float), settings(algorithm, alphas)
-    curves = _expected(algorithm.kind, value, X, batch, weights, begin, grid, steps, every)
+    curves = _expected(one_family([(algorithm, 0.0)]), value, X, batch, weights, begin, grid, steps, every)
     return np.asarray(curves, dtype=np.float64)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.errors import UserError
-from bires.linear.algorithms import Memory, Setting, Transition, pick, stack, start, update
+from bires.linear.algorithms import Memory, Setting, Transition, one_family, pick, stack, start, update
 from bires.linear.dynamics import RG, TD, TDC, Algorithm
 from bires.linear.exact import true_value, weighting
 from bires.linear.four_rooms import four_rooms, room_features
@@ -73,7 +73,7 @@ def optimal_q(given: Problem, tolerance: float = 1e-12) -> Array:
     """q*(s, a) = Σ_s' P (r + discount · max_a' q*(s', a')), by value iteration."""
     q = np.zeros((given.states, given.actions))
     while True:
-        better = np.einsum("ast,ast->sa", given.P, given.r + given.discount * q.max(1))
+        better: Array = np.einsum("ast,ast->sa", given.P, given.r + given.discount * q.max(1))
         if np.abs(better - q).max() < tolerance:
             return better
         q = better
@@ -110,9 +110,9 @@ def _transition(
     return Transition(k.Phi[s, a], k.r[a, s, s1], x1, discounts[0], one, x2, discounts[1], one, x1_target)
 
 
-@partial(jax.jit, static_argnames=("kind", "steps", "every"))
+@partial(jax.jit, static_argnames=("family", "steps", "every"))
 def _sampled(
-    kind: str, k: ControlTables, w0: jax.Array, grid: Setting, keys: jax.Array, steps: int, every: int
+    family: str, k: ControlTables, w0: jax.Array, grid: Setting, keys: jax.Array, steps: int, every: int
 ) -> jax.Array:
     def one(setting: Setting, key: jax.Array) -> jax.Array:
         def step(memory: Memory, n: jax.Array) -> tuple[Memory, None]:
@@ -121,7 +121,7 @@ def _sampled(
             a = pick(k.mu[s], u[1])
             t = _transition(k, memory, setting.two, s, a, pick(k.P[a, s], u[2]), pick(k.P[a, s], u[3]))
             batch = jax.tree.map(lambda leaf: leaf[None], t)
-            return update(kind, linear, memory, batch, jnp.ones(1), setting), None
+            return update(family, linear, memory, batch, jnp.ones(1), setting), None
 
         def block(memory: Memory, n: jax.Array) -> tuple[Memory, jax.Array]:
             return jax.lax.scan(step, memory, n * every + jnp.arange(every))[0], memory.online
@@ -135,23 +135,23 @@ def _sampled(
 def learn_control(
     given: Control, pairs: Sequence[tuple[Algorithm, float]], seeds: int, steps: int, every: int = 1
 ) -> Array:
-    """Every (algorithm, step size) on every seed, states drawn from d_μ: w, shape (pairs, seeds, steps // every + 1, d)."""
+    """Every (algorithm, step size) on every seed, states drawn from d_μ: w, (pairs, seeds, steps // every + 1, d)."""
     p = given.problem
     k = ControlTables(*(jnp.asarray(a, float) for a in (given.Phi, weighting(p), p.mu, p.P, p.r, p.discount)))
     keys = jax.vmap(jax.random.key)(jnp.arange(seeds))
-    curves = _sampled(pairs[0][0].kind, k, jnp.asarray(given.w0, float), stack(pairs), keys, steps, every)
+    curves = _sampled(one_family(pairs), k, jnp.asarray(given.w0, float), stack(pairs), keys, steps, every)
     return np.asarray(curves, dtype=np.float64)
 
 
-@partial(jax.jit, static_argnames=("kind", "steps", "every"))
+@partial(jax.jit, static_argnames=("family", "steps", "every"))
 def _expected(
-    kind: str, k: ControlTables, w0: jax.Array, grid: Setting, index: jax.Array, weights: jax.Array,
+    family: str, k: ControlTables, w0: jax.Array, grid: Setting, index: jax.Array, weights: jax.Array,
     steps: int, every: int,
 ) -> jax.Array:  # fmt: skip
     def one(setting: Setting) -> jax.Array:
         def step(_: jax.Array, memory: Memory) -> Memory:
             batch = jax.vmap(lambda i: _transition(k, memory, setting.two, i[0], i[1], i[2], i[3]))(index)
-            return update(kind, linear, memory, batch, weights, setting)
+            return update(family, linear, memory, batch, weights, setting)
 
         def block(memory: Memory, _: None) -> tuple[Memory, jax.Array]:
             return jax.lax.fori_loop(0, every, step, memory), memory.online
@@ -176,5 +176,5 @@ def learn_control_expected(
     ]
     index = jnp.asarray([row[:4] for row in rows])
     weights = jnp.asarray([row[4] for row in rows], float)
-    kind, w0 = pairs[0][0].kind, jnp.asarray(given.w0, float)
-    return np.asarray(_expected(kind, k, w0, stack(pairs), index, weights, steps, every), dtype=np.float64)
+    family, w0 = one_family(pairs), jnp.asarray(given.w0, float)
+    return np.asarray(_expected(family, k, w0, stack(pairs), index, weights, steps, every), dtype=np.float64)

@@ -10,7 +10,9 @@ step; z = (w, h) for GTD2 and TDC, h being the second set of weights, with its o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +92,7 @@ class Moments:
     """E[discount·x'' r]"""
 
 
+@lru_cache(maxsize=16)
 def moments(given: Problem, successors: int = 2) -> Moments:
     """The moments that the mean dynamics are made of."""
     X, G, d, r = given.X, discounted_successors(given), weighting(given), expected_reward(given)
@@ -137,8 +140,8 @@ def _rule_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
     b = m.xr - eta * m.xr2
     if algorithm.tau == 1.0 or not A[:, 0].any():
         return Dynamics(A.sum(1), b, np.eye(size))
-    I, zero = np.eye(size), np.zeros((size, size))
-    T = np.block([[I, zero], [algorithm.tau * I, (1.0 - algorithm.tau) * I]])
+    one, zero = np.eye(size), np.zeros((size, size))
+    T = np.block([[one, zero], [algorithm.tau * one, (1.0 - algorithm.tau) * one]])
     return Dynamics(np.block([[A[:, 1], A[:, 0]], [zero, zero]]), np.append(b, np.zeros(size)), T)
 
 
@@ -167,16 +170,16 @@ def eigenvalues(given: Problem, algorithm: Algorithm) -> npt.NDArray[np.complex1
 
 def fixed_point(given: Problem, algorithm: Algorithm) -> Array:
     """The w at which the expected update vanishes (of least norm, where features are redundant)."""
-    single = Algorithm(
-        algorithm.name, algorithm.kind, algorithm.rule, algorithm.eta, 1.0, algorithm.successors, algorithm.ratio
-    )
-    dynamics, V = mean_dynamics(given, single), row_space(given.X)
+    dynamics, V = mean_dynamics(given, replace(algorithm, tau=1.0)), row_space(given.X)
     return np.asarray(V @ np.linalg.solve(dynamics.A, dynamics.b)[: V.shape[1]], dtype=np.float64)
 
 
-def radius(dynamics: Dynamics, alpha: float) -> float:
-    """Spectral radius of T (I − αA): below 1 the expected update converges, by this factor a step in the end."""
-    return float(np.abs(np.linalg.eigvals(dynamics.step(alpha))).max())
+def radius(dynamics: Dynamics) -> Callable[[float], float]:
+    """α ↦ spectral radius of T (I − αA): below 1 the expected update converges, by this factor a step in the end."""
+    if np.array_equal(dynamics.T, np.eye(len(dynamics.b))):
+        values = np.linalg.eigvals(dynamics.A)
+        return lambda alpha: float(np.abs(1.0 - alpha * values).max())
+    return lambda alpha: float(np.abs(np.linalg.eigvals(dynamics.step(alpha))).max())
 
 
 def largest_step(given: Problem, algorithm: Algorithm) -> float:
@@ -184,22 +187,23 @@ def largest_step(given: Problem, algorithm: Algorithm) -> float:
 
     Without target network min_i 2 Re λ_i / |λ_i|²; with one, found by scanning and bisecting.
     """
-    dynamics = mean_dynamics(given, algorithm)
+    return _largest_step(mean_dynamics(given, algorithm))
+
+
+def _largest_step(dynamics: Dynamics) -> float:
     if np.array_equal(dynamics.T, np.eye(len(dynamics.b))):
         values = np.linalg.eigvals(dynamics.A)
-        return float(max(0.0, (2.0 * values.real / np.abs(values) ** 2).min()))
-    grid = np.logspace(-6, 4, 201) / np.abs(np.linalg.eigvals(dynamics.A)).max()
-    return _last_stable(dynamics, grid)
-
-
-def _last_stable(dynamics: Dynamics, grid: Array) -> float:
-    radii = [radius(dynamics, float(alpha)) for alpha in grid]
-    first_bad = next((i for i, value in enumerate(radii) if value >= 1.0), None)
-    if first_bad is None:
-        return float(grid[-1])
-    if first_bad == 0:
-        return 0.0
-    return float(brentq(lambda alpha: radius(dynamics, alpha) - 1.0, grid[first_bad - 1], grid[first_bad]))
+        if values.real.min() <= 0.0:
+            return 0.0
+        return float((2.0 * values.real / np.abs(values) ** 2).min())
+    grid = np.logspace(-6, 4, 201) / np.linalg.norm(dynamics.A, 2)
+    radius_at = radius(dynamics)
+    below = 0.0
+    for alpha in grid:
+        if radius_at(float(alpha)) >= 1.0:
+            return float(brentq(lambda a: radius_at(a) - 1.0, below, alpha)) if below > 0.0 else 0.0
+        below = float(alpha)
+    return below
 
 
 @dataclass(frozen=True)
@@ -215,11 +219,11 @@ class Outlook:
 
 def outlook(given: Problem, algorithm: Algorithm) -> Outlook:
     """Verdict, largest stable step, and the constant step with the best asymptotic rate."""
-    limit = largest_step(given, algorithm)
+    dynamics = mean_dynamics(given, algorithm)
+    limit = _largest_step(dynamics)
     if limit <= 0.0:
         return Outlook(False, 0.0, 0.0, 0.0)
-    dynamics = mean_dynamics(given, algorithm)
     found = minimize_scalar(
-        lambda alpha: radius(dynamics, alpha), bounds=(0.0, limit), method="bounded", options={"xatol": limit * 1e-9}
+        radius(dynamics), bounds=(0.0, limit), method="bounded", options={"xatol": limit * 1e-9, "maxiter": 200}
     )
     return Outlook(True, limit, float(found.x), float(-np.log(max(found.fun, 1e-300))))

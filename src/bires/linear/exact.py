@@ -7,30 +7,37 @@ policy (so d = d_π on-policy), and all bootstrapping by G[s, s'] = Σ_a π(a|s)
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from bires.errors import UserError
 from bires.linear.mdp import Array, Problem, induced, require_independent, stationary
 
 
+@lru_cache(maxsize=16)
 def weighting(given: Problem) -> Array:
     """d_μ, the stationary distribution of the states that the behaviour policy visits."""
-    return stationary(induced(given, given.mu))
+    d = stationary(induced(given, given.mu))
+    d.setflags(write=False)
+    return d
 
 
 def expected_reward(given: Problem) -> Array:
     """r_π[s] = Σ_a π(a|s) Σ_s' P(s'|s, a) r(s, a, s')."""
-    return np.einsum("sa,ast,ast->s", given.pi, given.P, given.r)
+    rewards: Array = np.einsum("sa,ast,ast->s", given.pi, given.P, given.r)
+    return rewards
 
 
 def discounted_successors(given: Problem) -> Array:
     """G[s, s'] = Σ_a π(a|s) P(s'|s, a) discount(s, a, s'); γ P_π where no episode ends."""
-    return np.einsum("sa,ast,ast->st", given.pi, given.P, given.discount)
+    discounted: Array = np.einsum("sa,ast,ast->st", given.pi, given.P, given.discount)
+    return discounted
 
 
 def true_value(given: Problem) -> Array:
     """v_π = (I − G)⁻¹ r_π, the fixed point of the Bellman operator."""
-    return np.linalg.solve(np.eye(given.states) - discounted_successors(given), expected_reward(given))
+    return solve(np.eye(given.states) - discounted_successors(given), expected_reward(given))
 
 
 def backup(given: Problem, v: Array) -> Array:
@@ -86,7 +93,7 @@ def mspbe_minimiser(given: Problem) -> Array:
             f"The TD fixed point of {given.name!r} does not exist: Xᵀ D (I − γP) X is singular (condition number "
             f"{np.linalg.cond(A):.1e}). This happens off-policy only; change mu, gamma or X a little."
         )
-    return np.linalg.solve(A, weighted @ expected_reward(given))
+    return solve(A, weighted @ expected_reward(given))
 
 
 def msbe_minimiser(given: Problem) -> Array:
@@ -114,6 +121,11 @@ def value_bound(given: Problem) -> float:
     root = np.sqrt(weighting(given))
     inverse = np.linalg.inv(np.eye(given.states) - discounted_successors(given))
     return float(np.linalg.norm(root[:, None] * inverse / root, 2) ** 2)
+
+
+def solve(A: Array, b: Array) -> Array:
+    """x with A x = b."""
+    return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
 
 
 def _norm2(given: Problem, v: Array) -> float:

@@ -34,7 +34,11 @@ INDEX = {cell: i for i, cell in enumerate(CELLS)}
 
 
 def four_rooms(
-    features: str = "coordinates", policy: str = "random", gamma: float = 0.9, slip: float = 0.0, goal: tuple[int, int] = GOAL
+    features: str = "coordinates",
+    policy: str = "random",
+    gamma: float = 0.9,
+    slip: float = 0.0,
+    goal: tuple[int, int] = GOAL,
 ) -> Problem:
     """Reward 1 for leaving the goal, which ends the episode; the next starts in any other cell with equal chance.
 
@@ -73,24 +77,24 @@ def shortest_path(goal: tuple[int, int] = GOAL) -> Array:
     for cell, s in INDEX.items():
         for a, (dy, dx) in enumerate(MOVES):
             policy[s, a] = cell == goal or distance.get((cell[0] + dy, cell[1] + dx), 999) < distance[cell]
-    return policy / policy.sum(1, keepdims=True)
+    total: Array = policy.sum(1, keepdims=True)
+    return policy / total
 
 
 def room_features(kind: str) -> Array:
-    """One row for each cell: itself; its room; its coordinates in [−1, 1] and a constant; those for each room; 3×3 tiles."""
+    """One row for each cell: itself; its room; its coordinates, scaled, and a constant; those by room; 3×3 tiles."""
     if kind not in FEATURES:
         raise unknown("features of the four rooms", kind, FEATURES, "Type features='coordinates'.")
     place = np.array(CELLS, dtype=float)
-    scaled = np.column_stack([np.ones(len(CELLS)), (place - 6.0) / 5.0])
+    scaled: Array = np.column_stack([np.ones(len(CELLS)), (place - 6.0) / 5.0])
     room = np.array([2 * (y > 6 if x <= 6 else y > 7) + (x > 6) for y, x in CELLS])
-    rooms = np.eye(4)[room]
-    if kind == "tabular":
-        return np.eye(len(CELLS))
-    if kind == "rooms":
-        return rooms
-    if kind == "coordinates":
-        return scaled
-    if kind == "room coordinates":
-        return (rooms[:, :, None] * scaled[:, None, :]).reshape(len(CELLS), -1)
-    tile = ((place - 1) // 3).astype(int) @ [4, 1]
-    return np.eye(16)[tile][:, np.unique(tile)]
+    rooms: Array = np.eye(4)[room]
+    tile = ((place - 1) // 3).astype(int) @ np.array([4, 1])
+    made: dict[str, Array] = {
+        "tabular": np.eye(len(CELLS)),
+        "rooms": rooms,
+        "coordinates": scaled,
+        "room coordinates": (rooms[:, :, None] * scaled[:, None, :]).reshape(len(CELLS), -1),
+        "tiles": np.eye(16)[tile][:, np.unique(tile)],
+    }
+    return made[kind]

@@ -30,7 +30,8 @@ def _sums(k: Tables, keys: jax.Array, steps: int, every: int) -> tuple[jax.Array
 
         first = pick(k.d, jax.random.uniform(jax.random.fold_in(key, steps + every)))
         begin = (jnp.zeros((size, size)), jnp.zeros(size), first)
-        return jax.lax.scan(block, begin, jnp.arange(steps // every))[1]
+        sums: tuple[jax.Array, jax.Array] = jax.lax.scan(block, begin, jnp.arange(steps // every))[1]
+        return sums
 
     return jax.vmap(one)(keys)
 
@@ -42,4 +43,4 @@ def lstd(given: Problem, seeds: int, steps: int, *, every: int = 1, ridge: float
     """
     A, b = _sums(tables(given), jax.vmap(jax.random.key)(jnp.arange(seeds)), steps, every)
     A64, b64 = np.asarray(A, np.float64), np.asarray(b, np.float64)
-    return np.linalg.solve(A64 + ridge * np.eye(A64.shape[-1]), b64[..., None])[..., 0]
+    return np.asarray(np.linalg.solve(A64 + ridge * np.eye(A64.shape[-1]), b64[..., None])[..., 0], np.float64)

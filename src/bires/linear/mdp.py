@@ -20,9 +20,13 @@ Array = npt.NDArray[np.float64]
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """One policy-evaluation problem. Build it with `problem`, which checks everything."""
+    """One policy-evaluation problem. Build it with `problem`, which checks everything.
+
+    Two problems are equal only if they are one object, and arrays cannot be written to: what is derived from a problem
+    may be kept.
+    """
 
     name: str
     P: Array
@@ -40,6 +44,10 @@ class Problem:
     """ends[a, s, s'], 1 where the transition ends an episode (s' is then the start of the next one), else 0."""
     w0: Array = field(default_factory=lambda: np.zeros(0))
     """Where learning starts."""
+
+    def __post_init__(self) -> None:
+        for array in (self.P, self.r, self.pi, self.mu, self.X, self.ends, self.w0):
+            array.setflags(write=False)
 
     @property
     def states(self) -> int:
@@ -110,7 +118,8 @@ def with_features(given: Problem, X: npt.ArrayLike, w0: npt.ArrayLike | None = N
 
 def induced(given: Problem, policy: Array) -> Array:
     """P_π[s, s'] = Σ_a π(a|s) P(s'|s, a)."""
-    return np.einsum("sa,ast->st", policy, given.P)
+    chances: Array = np.einsum("sa,ast->st", policy, given.P)
+    return chances
 
 
 def stationary(P: Array) -> Array:
@@ -127,7 +136,8 @@ def stationary(P: Array) -> Array:
     size = len(P)
     system = np.vstack([P.T - np.eye(size), np.ones(size)])
     d, *_ = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)
-    return np.maximum(d, 0.0) / np.maximum(d, 0.0).sum()
+    positive: Array = np.maximum(d, 0.0)
+    return positive / float(positive.sum())
 
 
 def require_independent(X: Array, purpose: str) -> None:
@@ -141,7 +151,7 @@ def require_independent(X: Array, purpose: str) -> None:
 
 
 def _finite(name: str, given: npt.ArrayLike) -> Array:
-    array = np.asarray(given, dtype=np.float64)
+    array = np.array(given, dtype=np.float64)
     if not np.isfinite(array).all():
         raise UserError(f"{name} contains {array[~np.isfinite(array)][0]}; every entry must be a finite number.")
     return array
@@ -152,7 +162,7 @@ def _transitions(given: npt.ArrayLike) -> Array:
     P = P[None] if P.ndim == 2 else P
     if P.ndim != 3 or P.shape[1] != P.shape[2] or P.size == 0:
         raise UserError(
-            f"P has shape {np.shape(given)}; accepted are (actions, states, states), or (states, states) for one action."
+            f"P has shape {np.shape(given)}; accepted are (actions, states, states), or (states, states) for 1 action."
         )
     if P.min() < 0:
         a, s, t = (int(i) for i in np.argwhere(P < 0)[0])

@@ -17,7 +17,7 @@ def random_walk(states: int = 5, features: str = "tabular", gamma: float = 1.0) 
     """States 0 … n−1, left or right with equal chance, start in the middle; reward 1 for leaving on the right.
 
     With γ = 1, v_π(s) = (s + 1) / (n + 1) (S&B, example 6.2). The features are those of Sutton et al. 2009:
-    one-hot rows; their complement scaled to unit length; or few and overlapping. *aggregated* joins neighbours in pairs.
+    one-hot rows; their complement, scaled to unit length; few that overlap. *aggregated* joins neighbours in pairs.
     """
     if states < 3:
         raise UserError(f"A random walk of {states} states was asked for; accepted are 3 or more.")
@@ -29,7 +29,9 @@ def random_walk(states: int = 5, features: str = "tabular", gamma: float = 1.0) 
             P[a, s, middle if out else to] = 1.0
             ends[a, s, middle] = float(out)
             r[a, s, middle] = float(out and a == 1)
-    return problem(f"random walk, {states} states, {features}", P, r, gamma, _walk_features(states, features), ends=ends)
+    return problem(
+        f"random walk, {states} states, {features}", P, r, gamma, _walk_features(states, features), ends=ends
+    )
 
 
 def _walk_features(states: int, kind: str) -> Array:
@@ -38,12 +40,15 @@ def _walk_features(states: int, kind: str) -> Array:
     if kind == "tabular":
         return np.eye(states)
     if kind == "inverted":
-        return (1.0 - np.eye(states)) / np.sqrt(states - 1)
+        return (1.0 - np.eye(states)) / float(np.sqrt(states - 1))
     if kind == "aggregated":
         return np.eye((states + 1) // 2)[np.arange(states) // 2]
     width = states // 2 + 1
-    window = np.array([[float(max(0, s - width + 1) <= j <= min(s, width - 1)) for j in range(width)] for s in range(states)])
-    return window / np.linalg.norm(window, axis=1, keepdims=True)
+    window = np.array(
+        [[float(max(0, s - width + 1) <= j <= min(s, width - 1)) for j in range(width)] for s in range(states)]
+    )
+    lengths: Array = np.linalg.norm(window, axis=1, keepdims=True)
+    return window / lengths
 
 
 def boyan_chain() -> Problem:
@@ -131,14 +136,14 @@ def same_data(gamma: float = 0.9) -> tuple[Problem, Problem]:
     A leads to either with reward 0, B returns to A with reward 1, B' leads to either with reward −1.
     The MSBE minimisers are (0, 0) on the left and (−γ, γ/2) / (1 + γ + γ²) on the right.
     """
-    left = problem("left", [[0, 1], [0.5, 0.5]], [[0, 0], [1, -1]], gamma, np.eye(2))
+    left = problem("left", [[0.0, 1.0], [0.5, 0.5]], [[0, 0], [1, -1]], gamma, np.eye(2))
     P = np.array([[0, 0.5, 0.5], [1, 0, 0], [0, 0.5, 0.5]])
     r = np.array([[0, 0, 0], [1, 0, 0], [0, -1, -1]], dtype=float)
     return left, problem("right", P, r, gamma, [[1, 0], [0, 1], [0, 1]])
 
 
 def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9) -> Problem:
-    """A ring that steps forward, or with probability ``noise`` to a state drawn uniformly; reward 1 for leaving state 0.
+    """A ring that steps forward, or with probability ``noise`` to any state with equal chance; reward 1 in state 0.
 
     Tabular: every consistent algorithm finds v_π, so what remains is bias.
     """
@@ -154,7 +159,7 @@ def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9) -> Problem:
 def random_mdp(
     seed: int, states: int = 8, actions: int = 2, features: int = 3, gamma: float = 0.9, *, off_policy: bool = False
 ) -> Problem:
-    """Dirichlet(1) rows of P and of the policies, normal rewards, normal features with a constant in the first column."""
+    """Dirichlet(1) rows of P and of the policies, normal rewards, normal features after a constant first column."""
     if features > states:
         raise UserError(f"{features} features for {states} states; accepted are at most {states}.")
     rng = np.random.default_rng(seed)
@@ -164,3 +169,14 @@ def random_mdp(
     pi = rng.dirichlet(np.ones(actions), size=states)
     mu = rng.dirichlet(np.ones(actions), size=states) if off_policy else pi
     return problem(f"random MDP {seed}", P, r, gamma, X, pi=pi, mu=mu)
+
+
+def rough_mdp(seed: int, states: int = 5, features: int = 2, gamma: float = 0.95) -> Problem:
+    """A random MDP with few likely successors and two very different policies: off-policy TD is sometimes unstable."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(states, 0.1), size=(2, states)) + 1e-6
+    P = P / P.sum(-1, keepdims=True)
+    X = rng.normal(size=(states, features))
+    pi = rng.dirichlet([0.3, 0.3], size=states)
+    mu = 0.9 * rng.dirichlet([0.3, 0.3], size=states) + 0.05
+    return problem(f"rough MDP {seed}", P, rng.normal(size=P.shape), gamma, X, pi=pi, mu=mu)

@@ -21,7 +21,8 @@ def linear(params: Params, x: jax.Array) -> jax.Array:
 
 def neural(params: Params, x: jax.Array) -> jax.Array:
     """v(x) = w₂ᵀ tanh(W₁x + b₁) + b₂."""
-    return jnp.dot(params["w2"], jnp.tanh(params["W1"] @ x + params["b1"])) + params["b2"]
+    hidden = jnp.tanh(jnp.dot(params["W1"], x) + params["b1"])
+    return jnp.asarray(jnp.dot(params["w2"], hidden) + params["b2"])
 
 
 def neural_params(key: jax.Array, features: int, hidden: int = 16) -> Params:
