@@ -88,10 +88,11 @@ def mspbe_minimiser(given: Problem) -> Array:
     require_independent(given.X, "the MSPBE minimiser")
     weighted = given.X.T * weighting(given)
     A = weighted @ (given.X - discounted_successors(given) @ given.X)
-    if np.linalg.cond(A) > 1e14:
+    least, scale = np.linalg.svd(A, compute_uv=False)[-1], np.linalg.norm(weighted @ given.X, 2)
+    if least < 1e-14 * scale:
         raise UserError(
-            f"The TD fixed point of {given.name!r} does not exist: Xᵀ D (I − γP) X is singular (condition number "
-            f"{np.linalg.cond(A):.1e}). This happens off-policy only; change mu, gamma or X a little."
+            f"The TD fixed point of {given.name!r} does not exist: Xᵀ D (I − γP) X is singular (its least singular "
+            f"value is {least:.1e}). This happens off-policy only; change mu, gamma or X a little."
         )
     return solve(A, weighted @ expected_reward(given))
 

@@ -155,7 +155,9 @@ def draw_slower(v: Verdict) -> Any:
     label(axes[0], "rate at the best step", "e-foldings per expected update", "")
     lines(axes[1], v.tables["curves"], "step", "mean", "algorithm")
     axes[1].set_yscale("log")
-    label(axes[1], "5-state walk, sampled, best step size each", "step", "RMSVE")
+    axes[1].set_ylim(top=1.5)
+    label(axes[1], "5-state walk, sampled, best step size each", "step", "RMSVE", None)
+    axes[1].legend(fontsize=7.5, frameon=False, loc="upper right", ncols=3)
     return figure
 
 
@@ -239,7 +241,8 @@ def draw_targets(v: Verdict) -> Any:
         lines(ax, rows, "eta", "largest step", "rule")
         ax.set_yscale("log")
         ax.set_xlim(-0.03, 1.03)
-        label(ax, f"{given}, τ = 0.01 (missing: unstable)", "η", "largest stable step")
+        label(ax, f"{given}, τ = 0.01 (missing: unstable)", "η", "largest stable step", None)
+    axes[0].legend(fontsize=7.5, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.85), ncols=3)
     return figure
 
 
@@ -279,6 +282,6 @@ def save(verdict: Verdict, folder: Path) -> list[Path]:
         figure = FIGURES[verdict.claim](verdict)
         figure.suptitle(f"{verdict.statement}  Measured: {'yes' if verdict.holds else 'no'}", fontsize=8.5, wrap=True)
         paths = [folder / f"{verdict.claim}.{kind}" for kind in ("png", "svg")]
-        figure.savefig(paths[0], dpi=100)
+        figure.savefig(paths[0], dpi=96)
         figure.savefig(paths[1], metadata={"Date": None})
     return paths
