@@ -69,7 +69,7 @@ def presplit(scale: Scale = FULL) -> Verdict:
         "The minimiser of MSBE can be a worse value function than that of MSPBE (A-presplit).",
         "Sutton & Barto 2018, example 11.3",
         rg > td,
-        {"MSVE, least possible": least, "MSVE at least MSPBE": td, "MSVE at least MSBE": rg},
+        {"MSVE, least possible": least, "MSVE at the MSPBE minimum": td, "MSVE at the MSBE minimum": rg},
         {"values": rows},
     )
 
@@ -114,19 +114,19 @@ def unbounded(scale: Scale = FULL) -> Verdict:
         rows.append(
             {
                 "gap": float(gap),
-                "at least MSPBE (TD)": exact.msve(given, exact.mspbe_minimiser(given)),
-                "at least MSBE (RG)": exact.msve(given, exact.msbe_minimiser(given)),
+                "at the MSPBE minimum (TD)": exact.msve(given, exact.mspbe_minimiser(given)),
+                "at the MSBE minimum (RG)": exact.msve(given, exact.msbe_minimiser(given)),
                 "least possible": exact.msve(given, exact.msve_minimiser(given)),
             }
         )
-    td, rg = rows[0]["at least MSPBE (TD)"], rows[0]["at least MSBE (RG)"]
+    td, rg = rows[0]["at the MSPBE minimum (TD)"], rows[0]["at the MSBE minimum (RG)"]
     edge = w_to_2w(p=critical - 1e-6, reward=1.0)
     return Verdict(
         "unbounded",
         "At the minimum of MSPBE, MSVE can be arbitrarily large, while at that of MSBE it stays bounded (off-policy).",
         "Bertsekas & Tsitsiklis 1996; Scherrer 2010",
         td > 1e6 and rg <= exact.value_bound(edge) * exact.msbe(edge, exact.msbe_minimiser(edge)) * (1 + 1e-9),
-        {"MSVE at least MSPBE, p = 2/3 − 1e-6": td, "MSVE at least MSBE, p = 2/3 − 1e-6": rg},
+        {"MSVE at the MSPBE minimum, p = 2/3 − 1e-6": td, "MSVE at the MSBE minimum, p = 2/3 − 1e-6": rg},
         {"curve": rows},
     )
 

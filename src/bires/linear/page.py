@@ -55,14 +55,14 @@ def details(verdict: dict[str, str], measured: list[dict[str, str]]) -> str:
 def number(text: str) -> str:
     """Four significant digits; what is below 1e-12 is rounding."""
     value = float(text)
-    if abs(value) < 1e-12:
-        return "0 (below 1e-12)" if value else "0"
-    return f"{value:.4g}"
+    return "< 1e-12" if 0.0 < abs(value) < 1e-12 else f"{value:.4g}"
 
 
 def read(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
-        raise UserError(f"{path} does not exist. Give the folder of a finished study: bires reproduce linear --out FOLDER.")
+        raise UserError(
+            f"{path} does not exist. Give the folder of a finished study: bires reproduce linear --out FOLDER."
+        )
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

@@ -153,7 +153,7 @@ def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9) -> Problem:
     P = (1.0 - noise) * forward + noise / states
     r = np.zeros((states, states))
     r[0] = 1.0
-    return problem("noisy ring", P, r, gamma, np.eye(states))
+    return problem(f"ring, noise {noise:g}", P, r, gamma, np.eye(states))
 
 
 def random_mdp(

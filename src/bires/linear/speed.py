@@ -109,12 +109,11 @@ def cancellation(scale: Scale = FULL) -> Verdict:
         for base in (ring(10), ring(10, noise=0.3), random_walk(9)):
             size = base.states
             given = with_features(base, np.eye(size) + c / np.sqrt(size))
-            family = base.name if base.P.max() == 1.0 else f"{base.name}, 0.3"
             same_step = eigenvalues(given, TD)[0].real / eigenvalues(given, RG)[0].real
             ratio = outlook(given, TD).rate / outlook(given, RG).rate
             rows.append(
                 {
-                    "family": family,
+                    "family": base.name,
                     "c": float(c),
                     "cosine": overlap(given),
                     "best step": ratio,

@@ -137,18 +137,16 @@ def which_eta(scale: Scale = FULL) -> Verdict:
                 {"mdp": seed, "smallest stable eta": stable[0][0], "intervals": len(stable), "upper end": stable[-1][1]}
             )
     whole = all(r["intervals"] == 1 and r["upper end"] == 1.0 for r in needed)
-    thresholds = [float(r["smallest stable eta"]) for r in needed] or [float("nan")]
-    measured |= {
-        "random off-policy MDPs": scale.mdps,
-        "of these, TD diverges": float(len(needed)),
-        "median of the smallest stable η there": float(np.median(thresholds)),
-        "largest of the smallest stable η there": max(thresholds),
-    }
+    thresholds = [float(r["smallest stable eta"]) for r in needed]
+    measured |= {"random off-policy MDPs": scale.mdps, "of these, TD diverges": float(len(needed))}
+    if thresholds:
+        measured["median of the smallest stable η there"] = float(np.median(thresholds))
+        measured["largest of the smallest stable η there"] = max(thresholds)
     return Verdict(
         "eta",
-        "Wherever TD diverges, RA(η) is stable from some η below 1 up to 1.",
+        "In every MDP tried where TD diverges, RA(η) is stable from some η below 1 up to 1.",
         "Baird 1995 for RG; the thresholds are ours",
-        whole and max(thresholds) < 1.0,
+        whole and max([*thresholds, measured["Baird's star, γ = 0.99: smallest stable η"]]) < 1.0,
         measured,
         {"rates": curves, "needed": needed},
     )
