@@ -26,7 +26,7 @@ from bires.linear.algorithms import (
 )
 from bires.linear.dynamics import GTD2, RG, RG1, TD, TDC, Algorithm, mean_dynamics, ra
 from bires.linear.lstd import lstd
-from bires.linear.mdp import Problem
+from bires.linear.mdp import Problem, problem, with_features
 from bires.linear.values import linear, neural, neural_params
 
 TWO = [TD, RG, ra(0.3), *(ra(0.3, rule, 0.2) for rule in ("res", "to", "ot", "tt", "bi"))]
@@ -38,7 +38,9 @@ SOME = {
 
 
 @pytest.mark.parametrize("given", SOME.values(), ids=SOME)
-@pytest.mark.parametrize("group", [TWO, ONE, [GTD2, TDC]], ids=["two successors", "one successor", "gradient TD"])
+@pytest.mark.parametrize(
+    "group", [TWO, ONE, [GTD2, TDC, replace(TDC, ratio=3.0)]], ids=["two successors", "one successor", "gradient TD"]
+)
 def test_expected_updates_follow_the_mean_dynamics(given: Problem, group: list[Algorithm]) -> None:
     """One expected update of each rule from arbitrary (w, w⁻, h) equals T (z + α (b − A z)), in double precision."""
     size, alpha = given.X.shape[1], 0.07
@@ -93,7 +95,10 @@ def test_one_and_two_successors_differ_in_expectation() -> None:
 
 def test_neural_gradient_td_descends_the_nonlinear_mspbe() -> None:
     """At h = E[φφᵀ]⁻¹ E[δφ] the update of w is −½ ∇ of E[δφ]ᵀ E[φφᵀ]⁻¹ E[δφ] (Bhatnagar et al. 2009)."""
-    given = problems.random_mdp(0, 8, 2, 2, off_policy=True)
+    # No constant feature: it would repeat the bias of the network and make E[φφᵀ] singular.
+    given = with_features(
+        problems.random_mdp(0, 8, 2, 2, off_policy=True), np.random.default_rng(4).normal(size=(8, 2))
+    )
     with jax.enable_x64(True):
         flat, unravel = ravel_pytree(neural_params(jax.random.key(1), 2, hidden=1))
         batch, chances = everything(given, GTD2)
@@ -120,6 +125,8 @@ def test_neural_gradient_td_descends_the_nonlinear_mspbe() -> None:
             return moved.online - w, -0.5 * jax.grad(mspbe)(w)
 
         moves, downhill = both(flat, stack([(GTD2, 1.0), (TDC, 1.0)]))
+    assert np.isfinite(downhill).all()
+    assert np.abs(downhill).max() > 1e-3
     np.testing.assert_allclose(moves[0], downhill, rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(moves[1], downhill, rtol=1e-7, atol=1e-12)
 
@@ -132,6 +139,14 @@ def test_learning_finds_the_values_and_diverges_where_it_should() -> None:
     star = learn(problems.baird_star(), [(TD, 0.01), (ra(0.5), 0.01)], seeds=3, steps=4000, every=2000)
     sizes = np.abs(star[:, :, -1]).max(-1)
     assert sizes[0].min() > 1e3 > 100 > sizes[1].max()
+
+
+@pytest.mark.parametrize("trajectory", [True, False])
+def test_states_come_from_the_stationary_distribution(trajectory: bool) -> None:
+    """One constant feature and γ = 0: TD learns the mean reward under d = (0.9, 0.1), not under a uniform one."""
+    given = problem("skewed", [[0.9, 0.1], [0.9, 0.1]], [[0, 0], [1, 1]], 0.0, [[1.0], [1.0]])
+    values = learn(given, [(TD, 0.01)], seeds=16, steps=2000, every=1000, trajectory=trajectory)
+    assert values[0, :, -1, 0].mean() == pytest.approx(0.1, abs=0.02)
 
 
 def test_a_member_does_not_depend_on_the_population() -> None:

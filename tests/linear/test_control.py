@@ -21,7 +21,7 @@ from bires.linear.control import (
     optimal_q,
 )
 from bires.linear.dynamics import ra
-from bires.linear.exact import true_value
+from bires.linear.exact import true_value, weighting
 from bires.linear.four_rooms import four_rooms
 
 
@@ -47,6 +47,30 @@ def test_q_star_is_where_the_expected_updates_rest() -> None:
     assert gaps[:-1].max() < 1e-9
     assert np.abs(gq[0, -1] - best.ravel()).max() < 1e-9
     assert gaps[-1] > 1e-3
+
+
+def test_each_network_looks_at_its_own_greedy_action() -> None:
+    """Bi-Res Q-learning, tabular and in expectation, against a loop over all transitions written out by hand."""
+    given, eta, tau, alpha = problems.random_mdp(6, 3, 3, 3), 0.3, 0.1, 0.5
+    d, start = weighting(given), np.random.default_rng(3).normal(size=(3, 3))
+    q, slow = start.copy(), start.copy()
+    disagreed = False
+    for _ in range(20):
+        move = np.zeros_like(q)
+        for s, a, s1, s2 in np.ndindex(3, 3, 3, 3):
+            chance = d[s] * given.mu[s, a] * given.P[a, s, s1] * given.P[a, s, s2]
+            backward = given.r[a, s, s1] + given.gamma * slow[s1].max() - q[s, a]
+            forward = given.r[a, s, s1] + given.gamma * q[s1].max() - slow[s, a]
+            move[s, a] += chance * backward
+            move[s2, q[s2].argmax()] -= chance * eta * forward * given.gamma
+        q = q + alpha * move
+        slow = slow + tau * (q - slow)
+        disagreed |= bool((q.argmax(1) != slow.argmax(1)).any())
+    assert disagreed
+    with jax.enable_x64(True):
+        task = control(given, np.eye(9).reshape(3, 3, 9), start.ravel())
+        learned = learn_control_expected(task, [(ra(eta, "bi", tau), alpha)], 20, 20)
+    np.testing.assert_allclose(learned[0, -1], q.ravel(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("sampled", [True, False])

@@ -20,9 +20,9 @@ MEASURED = [
 
 
 def test_blocks_are_rewritten_and_the_rest_is_kept() -> None:
-    text = "before\n<!-- measured: one -->\nold\n<!-- end -->\nbetween\n<!-- verdicts -->\n<!-- end -->\nafter\n"
+    text = "before\n<!-- measured: one -->\nstale\n<!-- end -->\nbetween\n<!-- verdicts -->\n<!-- end -->\nafter\n"
     filled = page.fill(text, VERDICTS, MEASURED)
-    assert "old" not in filled
+    assert "stale" not in filled
     assert "**Measured: no.**" in filled
     assert "| size | 0.1235 |" in filled
     assert "| x | 1 |" not in filled
