@@ -47,7 +47,9 @@ class Delta(NamedTuple):
         return reward + discount * succ - pred
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", "bidirectional"], meta_fields=[])
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["backward", "forward", "bidirectional"], meta_fields=[]
+)
 @dataclass(frozen=True)
 class Rule:
     """One critic update. Its fields are Python booleans here and arrays inside a population."""
