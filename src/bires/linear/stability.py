@@ -1,0 +1,225 @@
+"""Claims about stability: where off-policy TD diverges, which η repairs it, and what target networks change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bires.linear import exact
+from bires.linear.algorithms import learn
+from bires.linear.claims import FULL, Scale, Table, Verdict
+from bires.linear.control import (
+    GREEDY_GQ,
+    Q_LEARNING,
+    RESIDUAL_Q,
+    baird_control,
+    learn_control,
+    optimal_q,
+    rooms_control,
+)
+from bires.linear.dynamics import GTD2, RG, TD, TDC, eigenvalues, largest_step, outlook, ra
+from bires.linear.eta import best_eta, margin, stable_etas
+from bires.linear.four_rooms import four_rooms
+from bires.linear.mdp import Array, Problem
+from bires.linear.problems import baird_star, boyan_chain, random_walk, rough_mdp, w_to_2w
+
+
+def growth(errors: Array) -> float:
+    """Factor by which the median error over seeds changed in the second half of the run (means of a tenth each)."""
+    middle = np.median(np.nan_to_num(errors, nan=1e30, posinf=1e30), axis=0)
+    tenth = max(1, len(middle) // 10)
+    half = len(middle) // 2
+    return float(middle[-tenth:].mean() / middle[half : half + tenth].mean())
+
+
+def _error_rows(name: str, errors: Array, every: int) -> Table:
+    safe = np.nan_to_num(errors, nan=1e30, posinf=1e30)
+    low, middle, high = np.quantile(safe, [0.25, 0.5, 0.75], axis=0)
+    return [
+        {"algorithm": name, "step": i * every, "median": float(m), "low": float(a), "high": float(b)}
+        for i, (a, m, b) in enumerate(zip(low, middle, high, strict=True))
+    ]
+
+
+def _sampled(given: Problem, alpha: float, etas: tuple[float, ...], scale: Scale) -> dict[str, Array]:
+    """√MSVE of RA(η), GTD2 and TDC along a trajectory of the behaviour policy."""
+    every = scale.steps // 100
+    seen: dict[str, Array] = {}
+    for group in ([ra(eta) for eta in etas], [GTD2, TDC]):
+        values = learn(given, [(a, alpha) for a in group], scale.seeds, scale.steps, every=every)
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = np.sqrt((values - exact.true_value(given)) ** 2 @ exact.weighting(given))
+        seen |= {_plain(a.name): errors[i] for i, a in enumerate(group)}
+    return seen
+
+
+def _plain(name: str) -> str:
+    return {"RA(0)": "TD", "RA(1)": "RG"}.get(name, name)
+
+
+def baird(scale: Scale = FULL) -> Verdict:
+    """Baird's star: TD diverges; RA(η) with η above a threshold, RG, GTD2 and TDC do not."""
+    given = baird_star()
+    etas: Table = [{"eta": float(e), "margin": margin(given, float(e))} for e in np.linspace(0.0, 1.0, 101)]
+    errors = _sampled(given, 0.01, (0.0, 0.05, 0.2, 0.5, 1.0), scale)
+    every = scale.steps // 100
+    growths = {name: growth(seen) for name, seen in errors.items()}
+    threshold = stable_etas(given)[0][0]
+    diverging = growths["TD"] > 10 and growths["RA(0.05)"] > 10
+    calm = all(growths[name] < 1.1 for name in ("RA(0.2)", "RA(0.5)", "RG", "GTD2", "TDC"))
+    exactly = margin(given, 0.0) < 0 < min(margin(given, e) for e in (0.2, 0.5, 1.0))
+    return Verdict(
+        "baird",
+        "Off-policy TD diverges on Baird's star; RG, and RA with η large enough, converge.",
+        "Baird 1995; Sutton & Barto 2018, section 11.2",
+        diverging and calm and exactly,
+        {
+            "smallest real part of the eigenvalues, TD": margin(given, 0.0),
+            "smallest real part of the eigenvalues, RG": margin(given, 1.0),
+            "smallest stable η": threshold,
+        }
+        | {f"growth of RMSVE in the second half, {name}": value for name, value in growths.items()},
+        {"curves": [row for n, e in errors.items() for row in _error_rows(n, e, every)], "eta": etas},
+    )
+
+
+def two_states(scale: Scale = FULL) -> Verdict:
+    """w→2w: the sign of A as a function of how often the behaviour visits the second state."""
+    rows: Table = [
+        {"p": float(p), "eta": eta, "A": float(eigenvalues(w_to_2w(p=float(p)), ra(eta))[0].real)}
+        for eta in (0.0, 0.2, 0.4, 0.6, 1.0)
+        for p in np.linspace(0.01, 0.99, 99)
+    ]
+    given = w_to_2w()
+    errors = _sampled(given, 0.02, (0.0, 0.2, 0.6, 1.0), scale)
+    growths = {name: growth(seen) for name, seen in errors.items()}
+    ends = {name: float(np.median(seen[:, -1])) for name, seen in errors.items()}
+    every = scale.steps // 100
+    return Verdict(
+        "w2w",
+        "Off-policy TD diverges on w→2w; RG, and RA with η large enough, converge.",
+        "Tsitsiklis & Van Roy 1996; Sutton & Barto 2018, section 11.2",
+        margin(given, 0.0) < 0 < margin(given, 1.0)
+        and min(growths["TD"], growths["RA(0.2)"]) > 10
+        and max(growths[n] for n in ("RA(0.6)", "RG", "GTD2", "TDC")) < 1,
+        {
+            "A of TD at p = 1/2": margin(given, 0.0),
+            "A of RG at p = 1/2": margin(given, 1.0),
+            "smallest stable η at p = 1/2": stable_etas(given)[0][0],
+        }
+        | {f"median RMSVE at the end, {name}": value for name, value in ends.items()},
+        {"margins": rows, "curves": [row for n, e in errors.items() for row in _error_rows(n, e, every)]},
+    )
+
+
+def which_eta(scale: Scale = FULL) -> Verdict:
+    """Stable intervals and fastest η on named problems, and the smallest stable η of random MDPs where TD diverges."""
+    named = [random_walk(19), boyan_chain(), four_rooms("coordinates", "random"), baird_star(), baird_star(0.95)]
+    curves: Table = []
+    measured: dict[str, float] = {}
+    for given in named:
+        answer = best_eta(given)
+        label = given.name if given.name != "Baird's star" else f"Baird's star, γ = {given.gamma:g}"
+        curves += [
+            {"problem": label, "eta": float(e), "rate": float(r)}
+            for e, r in zip(answer.etas, answer.rates, strict=True)
+        ]
+        measured[f"{label}: smallest stable η"] = answer.stable[0][0]
+        measured[f"{label}: fastest η"] = answer.fastest
+        measured[f"{label}: rate at the fastest η"] = answer.rate
+        measured[f"{label}: rate of TD (0: diverges)"] = outlook(given, TD).rate
+        measured[f"{label}: rate of RG"] = outlook(given, RG).rate
+    needed: Table = []
+    for seed in range(scale.mdps):
+        given = rough_mdp(seed)
+        if margin(given, 0.0) <= 0.0:
+            stable = stable_etas(given, 41)
+            needed.append(
+                {"mdp": seed, "smallest stable eta": stable[0][0], "intervals": len(stable), "upper end": stable[-1][1]}
+            )
+    whole = all(r["intervals"] == 1 and r["upper end"] == 1.0 for r in needed)
+    thresholds = [float(r["smallest stable eta"]) for r in needed]
+    measured |= {"random off-policy MDPs": scale.mdps, "of these, TD diverges": float(len(needed))}
+    if thresholds:
+        measured["median of the smallest stable η there"] = float(np.median(thresholds))
+        measured["largest of the smallest stable η there"] = max(thresholds)
+    return Verdict(
+        "eta",
+        "In every MDP tried where TD diverges, RA(η) is stable from some η below 1 up to 1.",
+        "Baird 1995 for RG; the thresholds are ours",
+        whole and max([*thresholds, measured["Baird's star, γ = 0.99: smallest stable η"]]) < 1.0,
+        measured,
+        {"rates": curves, "needed": needed},
+    )
+
+
+def targets(scale: Scale = FULL) -> Verdict:
+    """The largest stable step of each placement of target networks, τ = 0.01, against η."""
+    rows: Table = []
+    for given in (random_walk(9), baird_star()):
+        for rule in ("res", "to", "ot", "tt", "bi"):
+            rows += [
+                {
+                    "problem": given.name,
+                    "rule": rule,
+                    "eta": float(e),
+                    "largest step": largest_step(given, ra(float(e), rule, 0.01)),
+                }
+                for e in np.linspace(0.0, 1.0, 21)
+            ]
+    star = [r for r in rows if r["problem"] == "Baird's star"]
+    stable = {
+        rule: [float(r["largest step"]) > 0 for r in star if r["rule"] == rule]
+        for rule in ("res", "to", "ot", "tt", "bi")
+    }
+    walk = {r["rule"]: float(r["largest step"]) for r in rows if r["problem"] != "Baird's star" and r["eta"] == 0.05}
+    return Verdict(
+        "targets",
+        "Target networks do not change which η are stable, only how large a step may be.",
+        "ours",
+        all(stable[rule] == stable["res"] for rule in stable),
+        {
+            "smallest stable η of the grid on Baird's star, without target network": 0.05 * stable["res"].index(True),
+            "the same, Bi-Res": 0.05 * stable["bi"].index(True),
+        }
+        | {
+            f"9-state walk, η = 0.05, largest step of {rule}": value
+            for rule, value in walk.items()
+            if isinstance(rule, str)
+        },
+        {"steps": rows},
+    )
+
+
+def control(scale: Scale = FULL) -> Verdict:
+    """Baird's star with action values, and the tabular four rooms, under the four control algorithms."""
+    star, every = baird_control(), scale.steps // 100
+    curves: Table = []
+    growths: dict[str, float] = {}
+    for group in ([Q_LEARNING, ra(0.05), ra(0.5), RESIDUAL_Q], [GREEDY_GQ]):
+        w = learn_control(star, [(a, 0.02) for a in group], scale.seeds, scale.steps, every)
+        q = np.einsum("sad,pntd->pntsa", star.Phi, w)
+        errors = np.sqrt((q**2).mean((-1, -2)))
+        for i, a in enumerate(group):
+            curves += _error_rows(a.name, errors[i], every)
+            growths[a.name] = growth(errors[i])
+    room = rooms_control("tabular")
+    best = optimal_q(room.problem)
+    alphas = (0.1, 0.3, 1.0)
+    ends: dict[str, float] = {}
+    steps = scale.steps
+    for group in ([Q_LEARNING, ra(0.2), RESIDUAL_Q], [GREEDY_GQ]):
+        pairs = [(a, alpha) for a in group for alpha in alphas]
+        w = learn_control(room, pairs, max(2, scale.seeds // 4), steps, steps // 20)
+        q = np.einsum("sad,pntd->pntsa", room.Phi, w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = np.sqrt(((q - best) ** 2).mean((-1, -2))).mean((1, 2)).reshape(len(group), len(alphas))
+        ends |= {a.name: float(np.nanmin(errors[i])) for i, a in enumerate(group)}
+    return Verdict(
+        "control",
+        "Q-learning diverges on Baird's star; residual Q-learning, RA with η large enough and Greedy-GQ do not.",
+        "Baird 1995; Maei et al. 2010",
+        growths["Q-learning"] > 2 and max(growths[n] for n in ("RA(0.5)", "residual Q-learning", "Greedy-GQ")) < 1.1,
+        {f"growth of the RMS action value in the second half, {n}": g for n, g in growths.items()}
+        | {f"four rooms, mean RMS error of q at the best step, {n}": e for n, e in ends.items()},
+        {"curves": curves},
+    )
