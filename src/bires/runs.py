@@ -70,7 +70,10 @@ class Appender:
         os.fsync(self._file.fileno())
         return self._file.tell()
 
-    def close(self) -> None:
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,11 +166,12 @@ class Trainer:
         """Trains to the end, or raises `Stopped` once ``stop`` says so."""
         config = self.config
         self.options.say(self.plan())
-        pool = self._open_pool()
-        try:
+        with ExitStack() as opened:
+            pool = self._open_pool()
+            opened.callback(pool.close)
             self._begin(pool, checkpoint)
             sizes = checkpoint.data["sizes"] if checkpoint else None
-            self.evaluations, self.metrics = self.folder.open(sizes)
+            self.evaluations, self.metrics = (opened.enter_context(file) for file in self.folder.open(sizes))
             fresh = checkpoint is None
             while True:
                 if self.step % config.eval_every == 0 and fresh:
@@ -193,8 +195,6 @@ class Trainer:
                 self.save()
             self.folder.write_members(config, self.members, self.diverged, end=True)
             self.folder.finish()
-        finally:
-            pool.close()
 
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
         while self.step < until and not stop():

@@ -36,9 +36,9 @@ class Output:
 
 @dataclass(frozen=True)
 class List:
-    """What there is: algorithms, rules, tasks."""
+    """What there is: algorithms, rules, tasks, studies."""
 
-    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "tasks"]] = "all"
+    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "tasks", "studies"]] = "all"
 
     def run(self) -> int:
         from bires.cli.listing import listing
@@ -117,6 +117,23 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Reproduce:
+    """Run a study: its experiments, its figures and a verdict on each claim."""
+
+    study: tyro.conf.Positional[Literal["linear"]]
+    """`linear`: the policy-evaluation lab, section 3 of the paper (about a minute)."""
+    scale: Literal["smoke", "small", "paper"] = "paper"
+    """`smoke` only shows that everything works; `linear` has no middle scale."""
+    out: Path | None = None
+    """Where to write; default: runs/<study>."""
+
+    def run(self) -> int:
+        from bires.cli.reproducing import reproduce_linear
+
+        return reproduce_linear(self.out or Path("runs") / self.study, quick=self.scale == "smoke")
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure this machine: update speed, environment speed, share of the peak, and peers side by side."""
 
@@ -150,6 +167,7 @@ else:
         | named(Compare, "compare")
         | named(Resume, "resume")
         | named(Evaluate, "evaluate")
+        | named(Reproduce, "reproduce")
         | named(Bench, "bench")
     ]
 

@@ -25,6 +25,7 @@ def listing(what: str) -> str:
             "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),
             "  and every Gymnasium id with continuous actions; your own environment is MODULE:ID",
         ],
+        "studies": ["  linear  the policy-evaluation lab: every claim of the paper's section 3, measured"],
     }
     chosen = list(parts) if what == "all" else [what]
     return "\n".join("\n".join([name, *parts[name]]) for name in chosen)

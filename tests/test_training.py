@@ -1,0 +1,311 @@
+"""Populations on real and on probe environments: learning, independence, resume, divergence."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bires
+from bires import config as configs
+from bires import population
+from bires.algorithms import ALGORITHMS
+from bires.api import make_config
+from bires.checkpoint import Store
+from bires.config import Config
+from bires.envs.tasks import SHORT
+from bires.rules import RULES
+from bires.runs import Folder
+from bires.trainer import Options, Stopped, Trainer, train
+from tests import environments
+
+PROBE = "tests.environments:bires-test/"
+FILES = ("evaluations.csv", "metrics.csv", "members.csv")
+
+
+def contents(path):
+    return {name: (Path(path) / name).read_bytes() for name in FILES}
+
+
+def arrays(path):
+    store = Store(Path(path))
+    checkpoint = store.load(store.steps()[0])
+    rows = {f"replay/{segment.file}": store.load_replay(segment) for segment in checkpoint.replay}
+    return checkpoint.arrays | rows
+
+
+def assert_same_state(a, b):
+    left, right = arrays(a), arrays(b)
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def values_of(run, observation):
+    """Q(s, μ(s)) of every member at one observation."""
+    trainer = Trainer(run.config, Folder(run.path), Options(workers=0))
+    from bires.policies import newest_checkpoint
+    from bires.resume import unflatten_learners
+
+    count = len(trainer.members)
+    learner = unflatten_learners(trainer.program, newest_checkpoint(run), np.arange(count))
+    seen = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
+    return np.asarray(population.policy(trainer.program, learner, seen)[1])[:, 0]
+
+
+LEARN = {
+    "steps": 3000,
+    "warmup": 100,
+    "eval_every": 3000,
+    "eval_episodes": 1,
+    "hidden": (32, 32),
+    "log_every": 1000,
+    "gamma": 0.9,
+    "tau": 0.05,
+    "quiet": True,
+    "eta": 0.05,
+    "workers": 0,
+}
+
+
+@pytest.mark.parametrize(("name", "known"), [("ConstantReward-v0", {0.0: 1.0}), ("TwoSteps-v0", {0.0: 0.9, 1.0: 1.0})])
+def test_rules_find_the_values_of_ending_probes(tmp_path, name, known):
+    """In a deterministic chain that ends, the wirings with an online predecessor share the true values.
+
+    The two whose δ reads the target at the predecessor do not pull pred towards the backup: they only push it by how far
+    the slow target is behind, so at the same step they are not asked to be there.
+    """
+    run = bires.train(PROBE + name, algorithm=list(ALGORITHMS), out=tmp_path / "run", **LEARN)
+    for observation, value in known.items():
+        found = dict(zip([row["rule"] for row in run.members.rows()], values_of(run, [observation]), strict=True))
+        for rule in ("td", "res", "to", "bi"):
+            assert found[rule] == pytest.approx(value, abs=0.08), (rule, found)
+
+
+def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
+    """Q = 1 / (1 − γ) = 10 when the limit is no end; less under the paper's protocol: one step in five ends there."""
+    modern = bires.train(PROBE + "Clock-v0", algorithm="ddpg", out=tmp_path / "m", protocol="modern", **LEARN)
+    paper = bires.train(PROBE + "Clock-v0", algorithm="ddpg", out=tmp_path / "p", protocol="paper", **LEARN)
+    assert values_of(modern, [1.0])[0] == pytest.approx(10.0, abs=0.5)
+    # One state: Q = 1 + 0.8 γ Q, so Q = 1 / (1 − 0.72).
+    assert values_of(paper, [1.0])[0] == pytest.approx(1 / (1 - 0.8 * 0.9), abs=0.3)
+
+
+def test_the_actor_finds_the_best_action(tmp_path):
+    settings = LEARN | {"steps": 4000, "eval_every": 4000, "actor_lr": 1e-3}
+    run = bires.train(PROBE + "Target-v0", algorithm=["ddpg", "bi-res-ddpg"], out=tmp_path / "run", **settings)
+    for member in range(2):
+        assert run.policy(member)([0.0])[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick):
+    quick.pop("quiet")
+    config = make_config(
+        "pendulum-swingup", quick | {"algorithm": list(ALGORITHMS), "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
+    )
+    assert len(configs.members(config)) == 5 * 7 + 1
+    trainer = Trainer(config, Folder(tmp_path), Options())
+    Folder(tmp_path).create(config, trainer.members, {})
+    trainer.run(None)
+    sizes = {len(cohort.members) for cohort in trainer.cohorts}
+    devices = len({cohort.device for cohort in trainer.cohorts})
+    assert trainer.compiled.learn._cache_size() <= len(sizes) * devices
+    rules = {row["rule"] for row in bires.load(tmp_path).members.rows()}
+    assert rules == set(RULES)
+
+
+def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick):
+    quick |= {"steps": 40, "eval_every": 20}
+    alone = bires.train("reacher-easy", algorithm="bi-res-ddpg", seed=3, out=tmp_path / "a", **quick)
+    many = bires.train(
+        "reacher-easy", algorithm=["ddpg", "res-ddpg", "bi-res-ddpg"], seed=[1, 3], out=tmp_path / "b", **quick
+    )
+    who = next(r["member"] for r in many.members.rows() if r["seed"] == 3 and r["algorithm"] == "bi-res-ddpg")
+    lone, crowd = arrays(alone.path), arrays(many.path)
+    segments = [name for name in lone if name.startswith("replay/")]
+    assert segments
+    for name in segments:  # the data stream: identical through the warm-up, equal to rounding once the policy acts
+        np.testing.assert_array_equal(lone[name][0, :20], crowd[name][who, :20])
+        np.testing.assert_allclose(lone[name][0], crowd[name][who], atol=1e-4)
+    np.testing.assert_array_equal(lone["state/key"][0], crowd["state/key"][who])
+    for name in lone:
+        if name.startswith("state/learner.critic."):
+            np.testing.assert_allclose(lone[name][0], crowd[name][who], atol=1e-4, err_msg=name)
+
+
+def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick):
+    first = bires.train("reacher-easy", seeds=2, out=tmp_path / "a", **quick)
+    again = bires.train("reacher-easy", seeds=2, out=tmp_path / "b", **quick)
+    assert contents(first.path) == contents(again.path)
+    assert_same_state(first.path, again.path)
+    found = arrays(first.path)
+    for name in ("state/learner.actor.layers.0.weight", "state/noise", "state/observation", "state/key"):
+        assert not np.array_equal(found[name][0], found[name][1]), name
+
+
+@pytest.mark.parametrize("task", ["cartpole-swingup", "Hopper"])
+def test_a_run_killed_again_and_again_ends_as_if_undisturbed(tmp_path, task):
+    """kill -9 at random moments, the same command again each time: all files and all state are identical."""
+    flags = [task, "--algorithm", *ALGORITHMS, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
+    flags += ["--eval-episodes", "1", "--batch", "16", "--replay", "250", "--hidden", "32", "32", "--log-every", "50"]
+    command = [sys.executable, "-m", "bires", "train", *flags, "--quiet", "--out"]
+    subprocess.run([*command, str(tmp_path / "straight")], check=True)
+    rng = np.random.default_rng(0)
+    kills = 0
+    for _ in range(30):
+        process = subprocess.Popen([*command, str(tmp_path / "killed")])
+        try:
+            code = process.wait(timeout=float(rng.uniform(4, 9)) + kills)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            continue
+        assert code == 0
+        break
+    assert kills > 0
+    assert bires.load(tmp_path / "killed").finished
+    assert contents(tmp_path / "straight") == contents(tmp_path / "killed")
+    assert_same_state(tmp_path / "straight", tmp_path / "killed")
+
+
+def test_sigterm_stops_in_order_and_resume_finishes(tmp_path, quick):
+    command = [sys.executable, "-m", "bires"]
+    out = tmp_path / "run"
+    flags = ["pendulum-swingup", "--steps", "100000", "--warmup", "50", "--hidden", "16", "16", "--replay", "1000"]
+    flags += ["--eval-episodes", "1", "--out", str(out), "--log-every", "100"]
+    process = subprocess.Popen([*command, "train", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not ((out / "metrics.csv").exists() and len((out / "metrics.csv").read_text().splitlines()) > 2):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert f"bires resume {out}" in errors
+    assert Store(out).steps()[0] > 0
+
+
+def test_a_diverging_member_is_frozen_and_the_others_do_not_notice(tmp_path, quick):
+    """A learning rate of 1e30 drives one member to infinity."""
+    calm = bires.train("pendulum-swingup", critic_lr=[1e-3], seeds=2, out=tmp_path / "calm", **quick)
+    wild = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e30], seeds=2, out=tmp_path / "wild", **quick)
+    status = {r["member"]: (r["critic_lr"], r["status"], r["diverged_at"]) for r in wild.members.rows()}
+    assert [s[1] for s in status.values()] == ["finished", "finished", "diverged", "diverged"]
+    assert all(20 < s[2] <= 60 for s in status.values() if s[1] == "diverged")
+    a, b = calm.evaluations, wild.evaluations
+    for member in (0, 1):
+        np.testing.assert_allclose(
+            a["return_mean"][a["member"] == member], b["return_mean"][b["member"] == member], rtol=1e-3
+        )
+    assert np.all(b["step"][b["member"] == 2] < 60)
+
+
+@pytest.mark.parametrize("kind", ["Raises", "NotFinite"])
+def test_an_environment_that_fails_ends_its_member_only(tmp_path, quick, kind):
+    quick |= {"steps": 100, "eval_every": 1000, "log_every": 50, "eval_episodes": 1}
+    seeds = [seed for seed in range(20) if doomed(seed, 1) is False][:4]  # evaluation episodes of these are fine
+    run = bires.train(f"{PROBE}{kind}-v0", seed=seeds, out=tmp_path / "run", workers=0, **quick)
+    expected = ["diverged" if any(doomed(seed, 0, e) for e in range(2)) else "finished" for seed in seeds]
+    assert [row["status"] for row in run.members.rows()] == expected
+    assert {"diverged", "finished"} == set(expected)
+    text = (run.path / "errors" / f"member-{expected.index('diverged')}.txt").read_text()
+    assert ("the motor came off" if kind == "Raises" else "not finite") in text
+
+
+def doomed(seed, stream, episode=0):
+    from bires.envs.slots import episode_seed
+
+    probe = environments.Raises()
+    probe.reset(seed=episode_seed(seed, stream, episode))
+    return probe.start < 0
+
+
+def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, quick):
+    out = tmp_path / "run"
+    bires.train("pendulum-swingup", out=out, **quick)
+    before = contents(out)
+    said: list[str] = []
+    settings = {k: v for k, v in quick.items() if k != "quiet"}
+    train(make_config("pendulum-swingup", settings), out, Options(say=said.append))
+    assert "finished" in said[0]
+    with pytest.raises(bires.UserError, match=r"(?s)another configuration.*--batch: 8 there, 16 now"):
+        bires.train("pendulum-swingup", out=out, **(quick | {"batch": 16}))
+    assert contents(out) == before
+
+
+def test_a_run_in_use_is_refused(tmp_path, quick):
+    from bires.runs import Lock
+
+    with Lock(tmp_path / "run"), pytest.raises(bires.UserError, match="is being trained by process"):
+        bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "garbage meta", "missing replay"])
+def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(tmp_path, quick, damage):
+    out = tmp_path / "run"
+    settings = {k: v for k, v in quick.items() if k != "quiet"}
+    config = make_config("pendulum-swingup", settings)
+    polled = iter(range(1000))
+    with pytest.raises(Stopped):
+        train(config, out, Options(workers=0), stop=lambda: next(polled) > 45)
+    store = Store(out)
+    newest = store.path / f"step-{store.steps()[0]:012d}"
+    weights = newest / "arrays.safetensors"
+    if damage == "truncate":
+        os.truncate(weights, weights.stat().st_size // 2)
+    elif damage == "flip":
+        data = bytearray(weights.read_bytes())
+        data[-5] ^= 1
+        weights.write_bytes(data)
+    elif damage == "garbage meta":
+        (newest / "meta.json").write_text("{}")
+    else:
+        sorted(store.path.glob("replay-*"))[-1].unlink()
+    said: list[str] = []
+    train(config, out, Options(workers=0, say=said.append))
+    assert any("is left out" in text for text in said)
+    straight = tmp_path / "straight"
+    train(config, straight, Options(workers=0))
+    assert contents(out) == contents(straight)
+    last = {k: v for k, v in arrays(out).items() if k.startswith("state/")}
+    for name, array in last.items():
+        np.testing.assert_array_equal(array, arrays(straight)[name])
+
+
+def test_evaluations_and_tables(tmp_path, quick):
+    run = bires.compare("pendulum-swingup", seeds=2, out=tmp_path / "run", **quick)
+    table = run.evaluations
+    assert sorted(set(table["step"].tolist())) == [0, 30, 60]
+    assert table.height == 4 * 3
+    assert np.all(table["episodes"] == 2)
+    assert np.all(table["length_mean"] == 1000)
+    header = (run.path / "evaluations.csv").read_text().splitlines()[0].split(",")
+    columns = "member,step,episodes,return_mean,return_std,return_min,return_max,length_mean,q_mean,bellman_error"
+    assert ",".join(header) == columns
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    assert manifest["config"]["task"] == "pendulum-swingup"
+    assert manifest["versions"]["jax"]
+    action = run.policy(0)(np.zeros(3))
+    assert action.shape == (1,)
+    assert run.policy(0)(np.zeros((5, 3))).shape == (5, 1)
+
+
+def test_too_little_memory_is_refused_with_what_would_fit(tmp_path):
+    with pytest.raises(bires.UserError, match=r"needs .* GB of memory.*--replay \d+ would fit"):
+        bires.train("Humanoid", seeds=60, out=tmp_path / "run", quiet=True, replay=10**6, steps=10**6)
+    assert not (tmp_path / "run" / "evaluations.csv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", SHORT)
+def test_all_33_tasks_train(tmp_path, task):
+    config = Config(task, steps=80, warmup=30, eval_every=80, eval_episodes=1, replay=80, log_every=40)
+    train(config, tmp_path, Options(workers=0))
+    assert bires.load(tmp_path).members["status"].tolist() == ["finished"]
