@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,11 +55,11 @@ def values_of(run, observation):
 
     count = len(trainer.members)
     learner = unflatten_learners(trainer.program, newest_checkpoint(run), np.arange(count))
-    seen = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
+    seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
     return np.asarray(population.policy(trainer.program, learner, seen)[1])[:, 0]
 
 
-LEARN = {
+LEARN: dict[str, Any] = {
     "steps": 3000,
     "warmup": 100,
     "eval_every": 3000,
@@ -77,8 +78,8 @@ LEARN = {
 def test_rules_find_the_values_of_ending_probes(tmp_path, name, known):
     """In a deterministic chain that ends, the wirings with an online predecessor share the true values.
 
-    The two whose δ reads the target at the predecessor do not pull pred towards the backup: they only push it by how far
-    the slow target is behind, so at the same step they are not asked to be there.
+    The two whose δ reads the target at the predecessor do not pull pred towards the backup: they push it by how far the
+    slow target is behind, so they are not asked to be there at the same step.
     """
     run = bires.train(PROBE + name, algorithm=list(ALGORITHMS), out=tmp_path / "run", **LEARN)
     for observation, value in known.items():
@@ -114,7 +115,8 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     trainer.run(None)
     sizes = {len(cohort.members) for cohort in trainer.cohorts}
     devices = len({cohort.device for cohort in trainer.cohorts})
-    assert trainer.compiled.learn._cache_size() <= len(sizes) * devices
+    learn: Any = trainer.compiled.learn
+    assert learn._cache_size() <= len(sizes) * devices
     rules = {row["rule"] for row in bires.load(tmp_path).members.rows()}
     assert rules == set(RULES)
 

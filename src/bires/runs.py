@@ -168,7 +168,7 @@ def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": 1,
         "config": configs.to_json(config),
-        "command": " ".join(["bires", *sys.argv[1:]]) if Path(sys.argv[0]).name == "bires" else "bires.train(…)",
+        "command": " ".join(["bires", *sys.argv[1:]]) if typed() else "bires.train(…)",
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "commit": commit(),
         "cpu": cpu(),
@@ -178,6 +178,12 @@ def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
         "start": now(),
         "end": None,
     }
+
+
+def typed() -> bool:
+    """Whether this process is the command line."""
+    program = Path(sys.argv[0])
+    return program.name == "bires" or program.parts[-2:] == ("bires", "__main__.py")
 
 
 def version(package: str) -> str | None:
@@ -194,7 +200,7 @@ def commit() -> str | None:
         shown = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
-    return shown.stdout.strip() or None
+    return shown.stdout.strip() if shown.returncode == 0 else None
 
 
 def cpu() -> str:

@@ -117,6 +117,20 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Draw the learning curves of runs, one panel per run, and write their summary."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    out: Path = Path("report")
+    """Where to write curves.png, curves.svg, curves.pdf and summary.csv."""
+
+    def run(self) -> int:
+        from bires.cli.reporting import report
+
+        return report(self.runs, self.out)
+
+
+@dataclass(frozen=True)
 class Reproduce:
     """Run a study: its experiments, its figures and a verdict on each claim."""
 
@@ -167,6 +181,7 @@ else:
         | named(Compare, "compare")
         | named(Resume, "resume")
         | named(Evaluate, "evaluate")
+        | named(Report, "report")
         | named(Reproduce, "reproduce")
         | named(Bench, "bench")
     ]

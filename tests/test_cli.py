@@ -1,0 +1,112 @@
+"""The command line as a user types it: what it prints, writes and answers to bad input."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
+QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
+
+
+def bires(*words, cwd=None, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "bires", *words], cwd=cwd, capture_output=True, text=True, timeout=300, **kwargs
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["train", "walker-stnd"], "Did you mean 'walker-stand'"),
+        (["train", "walker-stand", "--algorithm", "bi-res-dpg"], "Did you mean 'bi-res-ddpg'"),
+        (["train", "walker-stand", "--rule", "bo"], "Unknown rule 'bo'"),
+        (["train", "walker-stand", "--eta", "1.5"], "--eta was given 1.5; accepted: numbers from 0 to 1"),
+        (["train", "walker-stand", "--eta", "-0.1"], "--eta was given -0.1"),
+        (["train", "walker-stand", "--steps", "0"], "--steps was given 0; accepted: whole numbers from 1"),
+        (["train", "walker-stand", "--steps", "inf"], "--steps"),
+        (["train", "walker-stand", "--gamma", "nan"], "--gamma was given nan; accepted: finite numbers"),
+        (["train", "walker-stand", "--steps", "100"], "--warmup 10000 leaves nothing to learn"),
+        (["train", "walker-stand", "--hidden", "64"], "--hidden was given [64]"),
+        (["train", "walker-stand", "--seed", "1", "1"], "some of them twice"),
+        (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
+        (["train", "CartPole-v1"], "2 discrete actions"),
+        (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
+        (["train", "walker-stand", "--stepz", "5"], "--steps"),
+        (["resume", "no-such-run"], "is not a run folder"),
+        (["evaluate", "no-such-run"], "is not a run folder"),
+        (["reproduce", "figure-9"], "linear"),
+        (["nonsense"], "nonsense"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
+    done = bires(*words, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert answer in done.stderr + done.stdout
+    assert "defect" not in done.stderr
+
+
+def test_no_write_permission(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = bires("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
+    assert done.returncode == 2
+    assert "Cannot write to --out" in done.stderr
+
+
+def test_an_environment_that_raises_in_every_member_is_told_with_its_traceback(tmp_path):
+    done = bires(
+        "train",
+        "tests.environments:bires-test/Raises-v0",
+        *QUICK,
+        "--seed",
+        str(doomed_seed()),
+        "--out",
+        str(tmp_path / "run"),
+    )
+    assert done.returncode == 2
+    assert "member 0 raised at step" in done.stderr
+    assert "the motor came off" in done.stderr
+
+
+def doomed_seed():
+    from tests.test_training import doomed
+
+    return next(seed for seed in range(50) if doomed(seed, 0) and not doomed(seed, 1))
+
+
+def test_compare_evaluate_and_files(tmp_path):
+    out = tmp_path / "run"
+    done = bires("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "AUC over ddpg" in done.stdout
+    assert "curves.png" in done.stdout
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "Warning" not in done.stdout + done.stderr
+    again = bires("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
+    assert "is finished" in again.stdout
+    rows = json.loads(bires("evaluate", str(out), "--episodes", "2", "--member", "1", "--json").stdout)
+    assert [row["member"] for row in rows] == [1]
+    assert rows[0]["episodes"] == 2
+    wrong = bires("evaluate", str(out), "--member", "9")
+    assert wrong.returncode == 2
+    assert "has members 0 to 3" in wrong.stderr
+
+
+def test_json_is_json_and_quiet_is_quiet(tmp_path):
+    done = bires("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["event"] == "start"
+    assert events[-1]["event"] == "done"
+    assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
+    quiet = bires("train", "pendulum-swingup", *QUICK, "--quiet", "--out", str(tmp_path / "b"))
+    assert quiet.stdout == ""
+
+
+def test_listing():
+    done = bires("list")
+    assert done.returncode == 0
+    for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
+        assert name in done.stdout
