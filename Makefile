@@ -14,7 +14,8 @@ help:  ## what can be typed
 	@touch $@
 
 demo: .venv/.ok  ## train DDPG and Bi-Res-DDPG side by side for a few minutes and show the curve
-	$(BIN)/bires compare ball_in_cup-catch --seeds 3 --steps 12000 --warmup 1000 --eval-every 2000 --eval-episodes 5 --out runs/demo
+	$(BIN)/bires compare cartpole-swingup --seeds 3 --steps 12000 --warmup 1000 --eval-every 2000 --eval-episodes 3 \
+	  --tau 5e-3 --actor-lr 1e-3 --noise 1 --hidden 128 128 --out runs/demo
 
 test: .venv/.ok  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
