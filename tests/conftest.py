@@ -14,7 +14,7 @@ def quick():
         "steps": 60,
         "warmup": 20,
         "eval_every": 30,
-        "eval_episodes": 2,
+        "eval_episodes": 1,
         "batch": 8,
         "replay": 50,
         "hidden": (16, 16),

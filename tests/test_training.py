@@ -106,6 +106,7 @@ def test_the_actor_finds_the_best_action(tmp_path):
 
 def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick):
     quick.pop("quiet")
+    quick |= {"eval_every": 60}
     config = make_config(
         "pendulum-swingup", quick | {"algorithm": list(ALGORITHMS), "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
     )
@@ -282,7 +283,7 @@ def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(tmp_path, q
 
 
 def test_evaluations_and_tables(tmp_path, quick):
-    run = bires.compare("pendulum-swingup", seeds=2, out=tmp_path / "run", **quick)
+    run = bires.compare("pendulum-swingup", seeds=2, out=tmp_path / "run", **(quick | {"eval_episodes": 2}))
     table = run.evaluations
     assert sorted(set(table["step"].tolist())) == [0, 30, 60]
     assert table.height == 4 * 3
