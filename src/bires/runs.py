@@ -37,7 +37,7 @@ EVALUATION_COLUMNS = (
     "bellman_error",
 )
 METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates", "critic_loss", "q_mean", "delta")
-PACKAGES = ("bires", "jax", "jaxlib", "optax", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
+PACKAGES = ("bires", "jax", "jaxlib", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 
 
 def write_whole(path: Path, text: str) -> None:
