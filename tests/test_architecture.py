@@ -13,6 +13,7 @@ LAYERS = (
     ("hardware", "tables"),
     ("envs",),
     ("population",),
+    ("cohort",),
     ("evaluation", "checkpoint", "runs"),
     ("resume",),
     ("policies",),

@@ -13,7 +13,8 @@ from bires.envs.slots import Start
 from bires.population import Program
 
 if TYPE_CHECKING:
-    from bires.trainer import Cohort, Trainer
+    from bires.cohort import Cohort
+    from bires.trainer import Trainer
 
 
 def capture(trainer: Trainer) -> Checkpoint:

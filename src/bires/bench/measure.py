@@ -16,12 +16,13 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware, rules
+from bires.cohort import Cohort
 from bires.config import Config
 from bires.envs.adapter import recipe
 from bires.envs.pool import Pool
 from bires.envs.slots import TRAIN, Start
 from bires.population import Compiled, Program, compiled, incoming_width, learners, make_agent
-from bires.trainer import Cohort, choose_workers, probe
+from bires.trainer import choose_workers, probe
 from bires.types import Space
 
 CAPACITY = 100_000
