@@ -17,7 +17,7 @@ import psutil
 from bires.errors import UserError
 
 CPU_OPTIONS: dict[str, str | bool] = {
-    # XLA's newer matrix kernels reach half the speed of the older ones at these sizes (see docs/performance.md).
+    # XLA's newer matrix kernels are slower than the older ones at these sizes (see docs/performance.md).
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 

@@ -117,7 +117,7 @@ def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
 
 def learners(program: Program, seeds: Sequence[int]) -> Learner:
     """Fresh learners, each from its own seed, stacked."""
-    with threadpool_limits(1):  # the matrices are small: on a busy machine more threads take a hundred times as long
+    with threadpool_limits(1):  # small matrices: on a busy machine BLAS threads wait for each other for seconds
         made = [program.agent.init(np.random.default_rng(seed)) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
 
