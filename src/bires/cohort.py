@@ -1,66 +1,118 @@
-"""A cohort: members that share a device, between that device and their environments."""
+"""A cohort: members that share a device, with their environments and a thread of their own.
+
+Cohorts know nothing of each other. While one waits for its device another's environments step, and nobody waits for the
+slowest before the trainer asks for a common moment.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from bires.agents.base import Hyper
 from bires.config import Config, Member
+from bires.envs.adapter import Recipe
 from bires.envs.pool import Pool
-from bires.population import SUMS, Compiled, State, hypers, incoming_width
+from bires.envs.slots import IDLE, TRAIN, Start
+from bires.errors import UserError
+from bires.evaluation import Lanes, evaluate
+from bires.population import SUMS, Compiled, Program, State, hypers, incoming_width, learners
+from bires.types import Space
+
+
+class Crowd(NamedTuple):
+    """How many environments a cohort has, and how many processes step them."""
+
+    lanes: int
+    """Evaluation environments per member."""
+    workers: int
+
+
+class Frozen(NamedTuple):
+    """A member that ended early."""
+
+    member: int
+    step: int
+    traceback: str | None
+    """Of the environment that raised; None: the member's own numbers diverged."""
 
 
 class Cohort:
     """Members that share a device: their state there, and their environments here."""
 
-    def __init__(self, index: int, members: list[Member], device: Any, pool: Pool, config: Config) -> None:
-        self.index, self.members, self.device, self.pool, self.config = index, members, device, pool, config
-        self.slots = pool.groups[index]
+    def __init__(
+        self, members: list[Member], device: Any, recipe: Recipe, space: Space, config: Config, crowd: Crowd
+    ) -> None:
+        self.members, self.device, self.config = members, device, config
+        count = len(members)
+        groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
+        self.pool = Pool(recipe, space, groups, crowd.workers)
+        self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
         self.hyper: Hyper = jax.device_put(hypers(members), device)
         self.state: State
         self.action: Any
-        self._incoming = np.zeros((len(members), incoming_width(pool.board.observation.shape[1])), np.float32)
-        self.running_return = np.zeros(len(members))
-        self.finished_sum, self.finished_count = np.zeros(len(members)), np.zeros(len(members), int)
+        self.frozen: list[Frozen] = []
+        """Members that froze since the trainer last looked."""
+        self.running_return = np.zeros(count)
+        self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
 
-    def send(self) -> None:
+    def begin(self, program: Program, compiled: Compiled) -> None:
+        """Fresh members at the start of their first episodes."""
+        self.pool.begin([Start(i, member.seed, TRAIN) for i, member in enumerate(self.members)])
+        if self.pool.failures:
+            slot, text = next(iter(self.pool.failures.items()))
+            raise UserError(f"The environment of member {self.members[slot].member} cannot start (step 0):\n{text}")
+        seeds = np.array([member.seed for member in self.members], np.uint32)
+        observation = self.pool.board.observation[: len(self.members)].copy()
+        fresh = (learners(program, seeds.tolist()), seeds, observation)
+        self.state = compiled.init(*jax.device_put(fresh, self.device))
+        self.action = self.state.action
+
+    def run(self, compiled: Compiled, start: int, stop: int) -> None:
+        """The steps [start, stop) of all members."""
+        for clock in range(start, stop):
+            self.step_environments()
+            self.learn(compiled, clock)
+            if self.pool.failures:
+                self._freeze_failed(clock + 1)
+        self.action.block_until_ready()
+
+    def step_environments(self) -> None:
         """Waits for the actions and lets the environments take a step."""
-        self.pool.board.action[self.slots] = np.asarray(self.action)
-        self.pool.send(self.index)
+        self.pool.board.action[: len(self.members)] = np.asarray(self.action)
+        self.pool.send(0)
+        self.pool.wait(0)
 
-    def advance(self, program: Compiled, clock: int) -> None:
-        """Waits for the environments and starts the members' step number ``clock``."""
-        self.pool.wait(self.index)
+    def learn(self, compiled: Compiled, clock: int) -> None:
+        """Starts the members' step number ``clock`` on the device."""
         incoming = self._gather()
         if clock >= self.config.warmup:
-            self.state, self.action = program.learn(self.state, self.hyper, incoming, np.int32(clock))
+            self.state, self.action = compiled.learn(self.state, self.hyper, incoming, np.int32(clock))
         elif clock + 1 == self.config.warmup:
-            self.state, self.action = program.act(self.state, self.hyper, incoming, np.int32(clock))
+            self.state, self.action = compiled.act(self.state, self.hyper, incoming, np.int32(clock))
         else:
-            self.state, self.action = program.warm(self.state, incoming, np.int32(clock))
+            self.state, self.action = compiled.warm(self.state, incoming, np.int32(clock))
 
-    def _gather(self) -> np.ndarray:
-        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is."""
-        board, slots, width = self.pool.board, self.slots, self.pool.board.observation.shape[1]
-        ends = board.terminated[slots]
-        over = ends | board.truncated[slots]
-        if self.config.protocol == "paper":
-            ends = over
-        rows = self._incoming = np.empty_like(self._incoming)  # the device may still read the last one
-        rows[:, 0] = board.reward[slots]
-        rows[:, 1] = ~ends
-        rows[:, 2] = board.first[slots]
-        rows[:, 3 : 3 + width] = board.next_observation[slots]
-        rows[:, 3 + width :] = board.observation[slots]
-        self.running_return += board.reward[slots]
-        if np.any(over):
-            self.finished_sum[over] += self.running_return[over]
-            self.finished_count[over] += 1
-            self.running_return[over] = 0.0
+    def evaluate(self, compiled: Compiled, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
+        """Rows of evaluations.csv without their step, of the members that are not gone."""
+        assert self.lanes is not None
+        active = np.array([member.member not in gone for member in self.members])
+        rows = evaluate(self.lanes, compiled.policy, self.state.learner, active)
+        self._freeze_failed(step)
         return rows
+
+    def notice_divergence(self) -> None:
+        """Lets the environments of members rest that froze since the last look."""
+        steps = np.asarray(self.state.diverged_at)
+        for i in np.flatnonzero(steps >= 0):
+            if self.pool.board.status[i] != IDLE:
+                self._freeze(int(i), int(steps[i]), None)
+
+    def take_frozen(self) -> list[Frozen]:
+        frozen, self.frozen = self.frozen, []
+        return frozen
 
     def take_metrics(self) -> list[tuple[Any, ...]]:
         """Rows of metrics.csv without their step, since the last call."""
@@ -73,4 +125,45 @@ class Cohort:
             rows.append((member.member, episodes, train_return, int(updates), *means))
         self.state = self.state._replace(sums=jax.device_put(np.zeros_like(self.state.sums), self.device))
         self.finished_sum[:], self.finished_count[:] = 0.0, 0
+        return rows
+
+    def _freeze_failed(self, step: int) -> None:
+        """An environment that raised ends its member."""
+        count = len(self.members)
+        for slot, text in list(self.pool.failures.items()):
+            member = slot if slot < count or self.lanes is None else (slot - count) // self.lanes.per_member
+            self._freeze(member, step, text)
+            del self.pool.failures[slot]
+
+    def _freeze(self, i: int, step: int, text: str | None) -> None:
+        """Member i of the cohort stays as it is from now on."""
+        if self.pool.board.status[i] == IDLE:
+            return
+        self.pool.board.status[i] = IDLE
+        mine = np.arange(len(self.members)) == i
+        alive = np.asarray(self.state.alive) & ~mine
+        at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)
+        self.state = self.state._replace(
+            alive=jax.device_put(alive, self.device), diverged_at=jax.device_put(at, self.device)
+        )
+        self.frozen.append(Frozen(self.members[i].member, step, text))
+
+    def _gather(self) -> np.ndarray:
+        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is."""
+        board, count, width = self.pool.board, len(self.members), self.pool.board.observation.shape[1]
+        ends = board.terminated[:count].copy()
+        over = ends | board.truncated[:count]
+        if self.config.protocol == "paper":
+            ends = over
+        rows = np.empty((count, incoming_width(width)), np.float32)  # a new one: the device may still read the last
+        rows[:, 0] = board.reward[:count]
+        rows[:, 1] = ~ends
+        rows[:, 2] = board.first[:count]
+        rows[:, 3 : 3 + width] = board.next_observation[:count]
+        rows[:, 3 + width :] = board.observation[:count]
+        self.running_return += board.reward[:count]
+        if np.any(over):
+            self.finished_sum[over] += self.running_return[over]
+            self.finished_count[over] += 1
+            self.running_return[over] = 0.0
         return rows

@@ -53,22 +53,16 @@ class Lanes:
         mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
         return mask
 
-    def ask(self, policy: Policy, learners: Any) -> None:
-        """Starts computing actions and values; the previous step's Bellman errors need these values, too."""
-        self.answer = self._values(policy, learners, self.pool.board.observation)
-
-    def send(self) -> None:
-        action, value = (np.asarray(x).reshape(len(self.slots), -1) for x in self.answer)
+    def step(self, policy: Policy, learners: Any) -> None:
+        """One step of every running episode; the previous step's Bellman errors need these values, too."""
+        answer = self._values(policy, learners, self.pool.board.observation)
+        action, value = (np.asarray(x).reshape(len(self.slots), -1) for x in answer)
         self.value = value[:, 0].astype(float)
         self._settle(self.open, self.value)
-        self.went = self.going
-        self.pool.board.action[self.slots[self.went]] = action[self.went]
+        board, slots, went = self.pool.board, self.slots, self.going
+        board.action[slots[went]] = action[went]
         self.pool.send(self.group)
-
-    def wait(self, policy: Policy, learners: Any) -> None:
-        """Takes the step's outcome in."""
         self.pool.wait(self.group)
-        board, slots, went = self.pool.board, self.slots, self.went
         failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
         went = went & ~failed
         self.running_return[went] += board.reward[slots[went]]
@@ -112,27 +106,13 @@ class Lanes:
         return policy(learners, observation[self.slots].reshape(shape))
 
 
-def evaluate(lanes: Sequence[Lanes], policy: Policy, learners: Sequence[Any], active: np.ndarray) -> list[tuple]:
-    """Evaluates the active members; the rows of evaluations.csv without their step, in member order.
+def evaluate(lanes: Lanes, policy: Policy, learners: Any, active: np.ndarray) -> list[tuple[Any, ...]]:
+    """Evaluates the active members of a cohort; the rows of evaluations.csv without their step.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
-    pool = lanes[0].pool
-    mine = [np.array([active[member.member] for member in cohort.members]) for cohort in lanes]
-    pool.begin([start for cohort, alive in zip(lanes, mine, strict=True) for start in cohort.starts(alive)])
-    work = list(zip(lanes, learners, strict=True))
-    while any(np.any(cohort.going) for cohort in lanes):
-        for cohort, learner in work:
-            cohort.ask(policy, learner)
-        for cohort in lanes:
-            cohort.send()
-        for cohort, learner in work:
-            cohort.wait(policy, learner)
-    rows = [
-        cohort.row(who)
-        for cohort, alive in zip(lanes, mine, strict=True)
-        for who in range(len(cohort.members))
-        if alive[who] and cohort.returns[who]
-    ]
-    return sorted(rows)
+    lanes.pool.begin(lanes.starts(active))
+    while np.any(lanes.going):
+        lanes.step(policy, learners)
+    return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]

@@ -42,8 +42,12 @@ class Placement:
 
 
 def prepare() -> None:
-    """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process."""
+    """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process.
+
+    A CPU computes in the thread that asks (cohorts have one each): handing over to a thread of XLA's costs more.
+    """
     settings: Any = jax.config
+    settings.update("jax_cpu_enable_async_dispatch", False)
     try:
         settings.update("jax_num_cpu_devices", cores())
     except RuntimeError:

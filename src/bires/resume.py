@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment
-from bires.envs.slots import Start
+from bires.envs.slots import TRAIN, Start
 from bires.population import Program
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def capture(trainer: Trainer) -> Checkpoint:
         arrays[f"state/{name}"] = np.concatenate([np.asarray(part[name]) for part in parts])
     for name in ("running_return", "finished_sum", "finished_count"):
         arrays[f"host/{name}"] = np.concatenate([getattr(cohort, name) for cohort in cohorts])
-    running = [trainer.pool.running(member.member) for member in trainer.members]
-    for start in running:
+    running = [cohort.pool.running(i) for cohort in cohorts for i in range(len(cohort.members))]
+    for member, start in enumerate(running):
         actions = np.asarray(start.actions, np.float32).reshape(-1, trainer.space.action)
-        arrays[f"episode/{start.slot}"] = actions
+        arrays[f"episode/{member}"] = actions
     save_new_rows(trainer)
     return Checkpoint(
         trainer.step,
@@ -81,12 +81,16 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         cohort.action = cohort.state.action
         for name in ("running_return", "finished_sum", "finished_count"):
             getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
-    starts = [
-        Start(m.member, m.seed, 0, data["episodes"][m.member], actions=arrays[f"episode/{m.member}"].tolist())
-        for m in trainer.members
-        if m.member not in trainer.diverged
-    ]
-    trainer.pool.begin(starts)
+
+    def rebuild(cohort: Cohort) -> None:
+        starts = [
+            Start(i, m.seed, TRAIN, data["episodes"][m.member], actions=arrays[f"episode/{m.member}"].tolist())
+            for i, m in enumerate(cohort.members)
+            if m.member not in trainer.diverged
+        ]
+        cohort.pool.begin(starts)
+
+    trainer.each(rebuild)
 
 
 def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.ndarray) -> Any:

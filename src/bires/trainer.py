@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,18 @@ import numpy as np
 from bires import config as configs
 from bires import hardware
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
-from bires.cohort import Cohort
+from bires.cohort import Cohort, Crowd
 from bires.config import Config
 from bires.envs.adapter import recipe
-from bires.envs.pool import Pool
-from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
-from bires.evaluation import Lanes, evaluate, lanes_per_member
-from bires.population import Program, compiled, learners, make_agent
+from bires.evaluation import lanes_per_member
+from bires.population import Program, compiled, make_agent
 from bires.resume import capture, restore
 from bires.runs import Folder, Lock, Run
 from bires.types import Space
+
+STRIDE = 50
+"""Steps that the cohorts take between two looks at whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,11 @@ class Trainer:
         config = self.config
         self.options.say(self.plan())
         with ExitStack() as opened:
-            pool = self._open_pool()
-            opened.callback(pool.close)
-            self._begin(pool, checkpoint)
+            self._open_cohorts(opened)
+            if checkpoint is None:
+                self.each(lambda cohort: cohort.begin(self.program, self.compiled))
+            else:
+                restore(self, checkpoint)
             sizes = checkpoint.data["sizes"] if checkpoint else None
             self.evaluations, self.metrics = (opened.enter_context(file) for file in self.folder.open(sizes))
             fresh = checkpoint is None
@@ -135,53 +140,34 @@ class Trainer:
 
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
         while self.step < until and not stop():
-            for cohort in self.cohorts:
-                cohort.send()
-            for cohort in self.cohorts:
-                cohort.advance(self.compiled, self.step)
-            self.step += 1
-            if self.pool.failures:
-                self._freeze_failed()
+            end = min(until, self.step + STRIDE)
+            self.each(methodcaller("run", self.compiled, self.step, end))
+            self.step = end
+            self._record_frozen()
 
-    def _open_pool(self) -> Pool:
-        count, config = len(self.members), self.config
-        lanes = lanes_per_member(count, config.eval_episodes, self.workers)
-        training = [cohort.tolist() for cohort in self.placement.cohorts]
-        evaluation = [
-            [count + int(member) * lanes + lane for member in cohort for lane in range(lanes)]
-            for cohort in self.placement.cohorts
-        ]
-        self.pool = Pool(self.recipe, self.space, training + evaluation, self.workers)
-        self.cohorts = [
-            Cohort(c, [self.members[i] for i in cohort], device, self.pool, config)
-            for c, (cohort, device) in enumerate(zip(self.placement.cohorts, self.placement.devices, strict=True))
-        ]
-        self.lanes = [
-            Lanes(self.pool, len(self.cohorts) + c, cohort.members, config) for c, cohort in enumerate(self.cohorts)
-        ]
-        return self.pool
+    def each(self, work: Callable[[Cohort], Any]) -> list[Any]:
+        """Lets all cohorts do something, each in a thread of its own."""
+        if self.threads is None:
+            return [work(self.cohorts[0])]
+        return list(self.threads.map(work, self.cohorts))
 
-    def _begin(self, pool: Pool, checkpoint: Checkpoint | None) -> None:
-        """Fresh members, or the members of a checkpoint with their episodes rebuilt."""
-        if checkpoint is not None:
-            restore(self, checkpoint)
-            return
-        pool.begin([Start(member.member, member.seed, TRAIN) for member in self.members])
-        if pool.failures:
-            slot, text = next(iter(pool.failures.items()))
-            raise UserError(f"The environment of member {slot} cannot start (step 0):\n{text}")
-        for cohort in self.cohorts:
-            seeds = np.array([member.seed for member in cohort.members], np.uint32)
-            observation = pool.board.observation[cohort.slots].copy()
-            fresh = (learners(self.program, seeds.tolist()), seeds, observation)
-            cohort.state = self.compiled.init(*jax.device_put(fresh, cohort.device))
-            cohort.action = cohort.state.action
+    def _open_cohorts(self, opened: ExitStack) -> None:
+        count, config, parts = len(self.members), self.config, self.placement.cohorts
+        crowd = Crowd(
+            lanes_per_member(count, config.eval_episodes, self.workers),
+            max(1, self.workers // len(parts)) if self.workers else 0,
+        )
+        self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None
+        self.cohorts: list[Cohort] = []
+        for part, device in zip(parts, self.placement.devices, strict=True):
+            mine = [self.members[i] for i in part]
+            self.cohorts.append(Cohort(mine, device, self.recipe, self.space, config, crowd))
+            opened.callback(self.cohorts[-1].pool.close)
 
     def _evaluate(self) -> None:
-        active = np.array([member.member not in self.diverged for member in self.members])
-        learners = [cohort.state.learner for cohort in self.cohorts]
-        rows = evaluate(self.lanes, self.compiled.policy, learners, active)
-        self._freeze_failed()
+        parts = self.each(lambda cohort: cohort.evaluate(self.compiled, self.step, self.diverged))
+        rows = sorted(row for part in parts for row in part)
+        self._record_frozen()
         self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
         self.returns = {row[0]: row[2] for row in rows}
         self._tell(evaluated=True)
@@ -196,44 +182,24 @@ class Trainer:
         self.options.report(Progress(self.step, self.config.steps, dict(self.returns), dict(self.diverged), evaluated))
 
     def _notice_divergence(self) -> None:
-        """Records members that froze since the last look, and lets their environments rest."""
         for cohort in self.cohorts:
-            steps = np.asarray(cohort.state.diverged_at)
-            for i in np.flatnonzero(steps >= 0):
-                self._retire(cohort.members[i].member, int(steps[i]), None)
+            cohort.notice_divergence()
+        self._record_frozen()
 
-    def _freeze_failed(self) -> None:
-        """An environment that raised ends its member; when all have ended, the run ends with the last traceback."""
-        count = len(self.members)
-        lanes = len(self.lanes[0].slots) // len(self.cohorts[0].members)
-        for slot, text in list(self.pool.failures.items()):
-            member = slot if slot < count else (slot - count) // lanes
-            self._retire(member, self.step, text)
-            del self.pool.failures[slot]
-            if len(self.diverged) == count:
-                raise UserError(
-                    f"The environment of member {member} raised at step {self.step}, and no member is left:\n{text}"
-                )
-
-    def _retire(self, member: int, step: int, text: str | None) -> None:
-        if member in self.diverged:
-            return
-        self.diverged[member] = step
-        self.pool.board.status[member] = IDLE
-        for cohort in self.cohorts:
-            mine = np.array([other.member == member for other in cohort.members])
-            if np.any(mine):
-                alive = np.asarray(cohort.state.alive) & ~mine
-                at = np.where(mine, step, np.asarray(cohort.state.diverged_at)).astype(np.int32)
-                cohort.state = cohort.state._replace(
-                    alive=jax.device_put(alive, cohort.device), diverged_at=jax.device_put(at, cohort.device)
-                )
-        self.folder.write_members(self.config, self.members, self.diverged)
-        if text is not None:
+    def _record_frozen(self) -> None:
+        """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
+        for member, step, text in (frozen for cohort in self.cohorts for frozen in cohort.take_frozen()):
+            self.diverged[member] = step
+            self.folder.write_members(self.config, self.members, self.diverged)
+            if text is None:
+                self.options.say(f"member {member} diverged at step {step}; the others go on")
+                continue
             path = self.folder.keep_traceback(member, text)
             self.options.say(f"member {member}: its environment raised at step {step}; the others go on ({path})")
-        else:
-            self.options.say(f"member {member} diverged at step {step}; the others go on")
+            if len(self.diverged) == len(self.members):
+                raise UserError(
+                    f"The environment of member {member} raised at step {step}, and no member is left:\n{text}"
+                )
 
     def save(self) -> None:
         """A checkpoint of this moment."""

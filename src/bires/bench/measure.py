@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,10 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware, rules
-from bires.cohort import Cohort
+from bires.cohort import Cohort, Crowd
 from bires.config import Config
 from bires.envs.adapter import recipe
-from bires.envs.pool import Pool
-from bires.envs.slots import TRAIN, Start
-from bires.population import Compiled, Program, compiled, incoming_width, learners, make_agent
+from bires.population import Compiled, Program, compiled, incoming_width, make_agent
 from bires.trainer import choose_workers, probe
 from bires.types import Space
 
@@ -86,38 +85,44 @@ class Bench:
 
     cohorts: list[Cohort]
     compiled: Compiled
-    pool: Pool
+    threads: ThreadPoolExecutor
     count: int
     clock: int = 1
 
     def updates(self, count: int) -> None:
         """Updates of every member with the environments standing still."""
-        for _ in range(count):
-            for cohort in self.cohorts:
-                rows = np.zeros((len(cohort.members), incoming_width(self.pool.board.observation.shape[1])), np.float32)
-                cohort.state, cohort.action = self.compiled.learn(
-                    cohort.state, cohort.hyper, rows, np.int32(self.clock)
-                )
-            self.clock += 1
-            for cohort in self.cohorts:
+
+        def work(cohort: Cohort) -> None:
+            rows = np.zeros((len(cohort.members), incoming_width(cohort.pool.board.observation.shape[1])), np.float32)
+            for clock in range(self.clock, self.clock + count):
+                cohort.state, cohort.action = self.compiled.learn(cohort.state, cohort.hyper, rows, np.int32(clock))
                 np.asarray(cohort.action)
+
+        self._each(work)
+        self.clock += count
 
     def steps(self, count: int) -> None:
         """Whole steps: act, step the environments, insert, sample, update."""
-        for _ in range(count):
-            for cohort in self.cohorts:
-                cohort.send()
-            for cohort in self.cohorts:
-                cohort.advance(self.compiled, self.clock)
-            self.clock += 1
+        self._each(lambda cohort: cohort.run(self.compiled, self.clock, self.clock + count))
+        self.clock += count
 
     def environments(self, count: int) -> None:
         """Steps of the environments alone."""
-        for _ in range(count):
-            for cohort in self.cohorts:
-                self.pool.send(cohort.index)
-            for cohort in self.cohorts:
-                self.pool.wait(cohort.index)
+
+        def work(cohort: Cohort) -> None:
+            for _ in range(count):
+                cohort.pool.send(0)
+                cohort.pool.wait(0)
+
+        self._each(work)
+
+    def close(self) -> None:
+        self.threads.shutdown()
+        for cohort in self.cohorts:
+            cohort.pool.close()
+
+    def _each(self, work: Callable[[Cohort], None]) -> None:
+        list(self.threads.map(work, self.cohorts))
 
 
 def build(task: str, rule: str, members: int, workers: int | None = None) -> Bench:
@@ -127,27 +132,24 @@ def build(task: str, rule: str, members: int, workers: int | None = None) -> Ben
     made = recipe(task, config.protocol)
     space = probe(made)
     placement = hardware.place(members)
-    pool = Pool(made, space, [c.tolist() for c in placement.cohorts], choose_workers(members, workers, made.portable))
+    count = choose_workers(members, workers, made.portable)
+    crowd = Crowd(0, max(1, count // len(placement.cohorts)) if count else 0)
     program = Program(make_agent(config, everyone, space), space, config.batch, CAPACITY)
     functions = compiled(program, placement.options)
-    pool.begin([Start(m.member, m.seed, TRAIN) for m in everyone])
     rng = np.random.default_rng(0)
     cohorts = []
-    for c, (ids, device) in enumerate(zip(placement.cohorts, placement.devices, strict=True)):
-        cohort = Cohort(c, [everyone[i] for i in ids], device, pool, config)
-        seeds = ids.astype(np.uint32)
-        fresh = (learners(program, seeds.tolist()), seeds, pool.board.observation[ids].copy())
-        cohort.state = functions.init(*jax.device_put(fresh, device))
+    for ids, device in zip(placement.cohorts, placement.devices, strict=True):
+        cohort = Cohort([everyone[i] for i in ids], device, made, space, config, crowd)
+        cohort.begin(program, functions)
         rows = rng.standard_normal(cohort.state.storage.shape, np.float32)
         cohort.state = cohort.state._replace(storage=jax.device_put(rows, device))
-        cohort.action = cohort.state.action
         cohorts.append(cohort)
-    return Bench(cohorts, functions, pool, members, CAPACITY)
+    return Bench(cohorts, functions, ThreadPoolExecutor(len(cohorts)), members, CAPACITY)
 
 
 def first_update_seconds(task: str) -> dict[str, float]:
     """Seconds from starting Python to the first update done, with an empty and with a filled compilation cache."""
-    code = f"from bires.bench.measure import build; b = build({task!r}, 'bi', 10); b.updates(1); b.pool.close()"
+    code = f"from bires.bench.measure import build; b = build({task!r}, 'bi', 10); b.updates(1); b.close()"
     result = {}
     with tempfile.TemporaryDirectory() as cache:
         environment: dict[str, Any] = os.environ | {"XDG_CACHE_HOME": cache}

@@ -53,7 +53,7 @@ def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[st
                 environments = measure.best_rate(population.environments, members, seconds / 4)
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
-                population.pool.close()
+                population.close()
             flops = measure.update_flops(space, (400, 300), 64, rule)
             rows.append(
                 {

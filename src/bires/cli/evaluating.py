@@ -44,8 +44,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     try:
         lanes = Lanes(pool, 0, members, replace(run.config, eval_episodes=episodes))
         learners = unflatten_learners(program, checkpoint, ids)
-        active = np.ones(len(everybody), bool)
-        rows = evaluate([lanes], compiled(program, placement.options).policy, [learners], active)
+        rows = evaluate(lanes, compiled(program, placement.options).policy, learners, np.ones(len(members), bool))
         if pool.failures:
             slot, text = next(iter(pool.failures.items()))
             raise UserError(f"The environment of member {members[slot // per_member].member} raised:\n{text}")

@@ -26,7 +26,7 @@ PATIENCE_S = 300.0
 
 
 class Pool:
-    """Slots in groups; a group is stepped by `send` and `wait`, and several groups may be under way at once."""
+    """Slots in groups; a group is stepped by `send` and `wait`."""
 
     def __init__(self, recipe: Recipe, space: Space, groups: Sequence[Sequence[int]], workers: int) -> None:
         self.count = sum(len(group) for group in groups)
@@ -52,6 +52,8 @@ class Pool:
         ]
         for worker in self._workers:
             worker.launch()
+        for worker in self._workers:
+            worker.reply()
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Starts slots; returns when all of them have their first observation."""
@@ -122,6 +124,7 @@ class Pool:
         pending = list(worker.pending)
         worker.kill()
         worker.launch()
+        worker.reply()
         behind = {slot for group in pending if group is not None for slot in worker.setup["groups"][group]}
         alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
         rebuilt = []
@@ -192,6 +195,7 @@ class Worker:
         self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
 
     def launch(self) -> None:
+        """Starts the process; its first reply says that it is ready."""
         theirs_in, self.commands = os.pipe()
         self.replies, theirs_out = os.pipe()
         environment = os.environ | {
@@ -210,7 +214,6 @@ class Worker:
         os.close(theirs_in)
         os.close(theirs_out)
         send(self.commands, json.dumps(self.setup).encode())
-        self.reply()
 
     def ask_to_step(self, group: int) -> None:
         self.pending.append(group)
