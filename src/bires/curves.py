@@ -95,9 +95,7 @@ def distinct_titles(runs: Sequence[Run]) -> list[str]:
 def curves(*runs: Run) -> list[Curves]:
     """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
     tables = [run.members for run in runs]
-    varied = [
-        name for name in configs.GRID if len({value for table in tables for value in table[name].tolist()}) > 1
-    ]
+    varied = [name for name in configs.GRID if len({value for table in tables for value in table[name].tolist()}) > 1]
     kinds: dict[str, list[dict[str, Any]]] = {}
     for run, table in zip(runs, tables, strict=True):
         seen = evaluations_of(run)

@@ -6,6 +6,7 @@ of one colour map and dash, gains and losses in hatching.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def eta_styles(panels: Sequence[Panel]) -> Styles:
     }
 
 
-def draw_curves(ax: Any, kinds: Sequence[Curves], title: str, look: Styles, names: dict[str, str] | None = None) -> None:
+def draw_curves(
+    ax: Any, kinds: Sequence[Curves], title: str, look: Styles, names: dict[str, str] | None = None
+) -> None:
     """Mean return against environment steps, with a band of one standard error."""
     for kind in kinds:
         if not kind.returns.size:
@@ -77,21 +80,19 @@ def grid(count: int) -> tuple[Any, list[Any]]:
     return figure, axes[:count]
 
 
-def save_curves(panels: Sequence[Panel], path: Path) -> Path:
+def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
     """The curve grid: one panel per task."""
     figure, axes = grid(len(panels))
     look = styles(panels)
     for ax, panel in zip(axes, panels, strict=True):
         draw_curves(ax, panel.kinds, panel.title, look)
-    return save(figure, path)
+    return save(figure, panels, paths)
 
 
-def save_variants(panels: Sequence[Panel], path: Path) -> Path:
+def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
     """One panel per task and algorithm, its curves coloured by η."""
     parts = [
-        (panel, algorithm)
-        for panel in panels
-        for algorithm in dict.fromkeys(kind.algorithm for kind in panel.kinds)
+        (panel, algorithm) for panel in panels for algorithm in dict.fromkeys(kind.algorithm for kind in panel.kinds)
     ]
     figure, axes = grid(len(parts))
     look = eta_styles(panels)
@@ -104,10 +105,10 @@ def save_variants(panels: Sequence[Panel], path: Path) -> Path:
         low, high = min(ax.get_ylim()[0] for ax in same), max(ax.get_ylim()[1] for ax in same)
         for ax in same:
             ax.set_ylim(low, high)
-    return save(figure, path)
+    return save(figure, panels, paths)
 
 
-def save_bars(gains: Sequence[tuple[str, Estimate]], label: str, path: Path) -> Path:
+def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], label: str, *paths: Path) -> list[Path]:
     """The relative improvement of the AUC on every task, sorted, with its interval."""
     from matplotlib.figure import Figure
 
@@ -134,14 +135,31 @@ def save_bars(gains: Sequence[tuple[str, Estimate]], label: str, path: Path) -> 
     ax.set_ylabel("improvement of the AUC")
     ax.set_title(f"{label}, 95 % intervals")
     ax.spines[["top", "right"]].set_visible(False)
-    return save(figure, path)
+    return save(figure, panels, paths)
 
 
-def save(figure: Any, path: Path) -> Path:
-    """Writes a figure whose bytes depend on its contents alone."""
+def fingerprint(panels: Sequence[Panel]) -> str:
+    """A checksum of the curves; every figure carries that of the curves it was drawn from."""
+    digest = hashlib.sha256()
+    for panel in panels:
+        for kind in panel.kinds:
+            numbers = [*kind.steps.tolist(), *kind.returns.ravel().tolist()]
+            text = f"{panel.title} {kind.label} {kind.seeds} " + " ".join(f"{number:.9g}" for number in numbers)
+            digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def save(figure: Any, panels: Sequence[Panel], paths: Sequence[Path]) -> list[Path]:
+    """Writes a figure, as what each name's ending says, in bytes that depend on its curves alone."""
     import matplotlib
 
-    metadata = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else None
+    source = f"curves sha256 {fingerprint(panels)}"
+    metadata = {
+        ".png": {"Source": source},
+        ".svg": {"Source": source, "Date": None},
+        ".pdf": {"Subject": source, "CreationDate": None},
+    }
     with matplotlib.rc_context({"svg.hashsalt": "bires"}):
-        figure.savefig(path, dpi=120, metadata=metadata)
-    return path
+        for path in paths:
+            figure.savefig(path, dpi=120, metadata=metadata[path.suffix])
+    return list(paths)

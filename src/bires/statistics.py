@@ -169,9 +169,7 @@ def improvement_band(base: np.ndarray, other: np.ndarray) -> list[Estimate]:
     ]
 
 
-def resampled(
-    statistic: Statistic, samples: tuple[np.ndarray, ...], rng: np.random.Generator
-) -> Iterator[np.ndarray]:
+def resampled(statistic: Statistic, samples: tuple[np.ndarray, ...], rng: np.random.Generator) -> Iterator[np.ndarray]:
     for start in range(0, RESAMPLES, CHUNK):
         count = min(CHUNK, RESAMPLES - start)
         yield np.asarray(statistic(*(resample(sample, rng, count) for sample in samples)), float)
@@ -186,7 +184,9 @@ def resample(scores: np.ndarray, rng: np.random.Generator, count: int) -> np.nda
     return np.where(np.isnan(packed), np.nan, drawn)
 
 
-def without_nan(function: Callable[..., np.ndarray], values: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.ndarray:
+def without_nan(
+    function: Callable[..., np.ndarray], values: np.ndarray, axis: int | tuple[int, ...] = -1
+) -> np.ndarray:
     """A nan-ignoring function of NumPy, which need not warn where there is nothing but nan."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

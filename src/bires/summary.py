@@ -51,6 +51,28 @@ class Total:
     divergence: Estimate
 
 
+@dataclass(frozen=True)
+class Found:
+    """Curves and all that is computed from them, once."""
+
+    panels: tuple[Panel, ...]
+    rows: tuple[Row, ...]
+    totals: tuple[Total, ...]
+
+    def improvements(self) -> dict[str, list[tuple[str, Estimate]]]:
+        """Kind → improvement by task, for kinds that ran beside a baseline on several tasks."""
+        found: dict[str, list[tuple[str, Estimate]]] = {}
+        for row in self.rows:
+            if row.improvement is not None:
+                found.setdefault(row.kind, []).append((row.task, row.improvement))
+        return {label: gains for label, gains in found.items() if len(gains) > 1}
+
+
+def find(panels: Sequence[Panel]) -> Found:
+    rows = tuple(row for panel in panels for row in summarise(panel))
+    return Found(tuple(panels), rows, tuple(totals(panels)))
+
+
 def summarise(panel: Panel) -> list[Row]:
     """One row per kind of member."""
     return [describe(kind, panel) for kind in panel.kinds]
@@ -140,4 +162,4 @@ def of_run(run: Run) -> list[Row]:
 
 def picture(run: Run) -> Path:
     """Learning curves with mean and standard error, beside the CSV files."""
-    return save_curves(collect([run]), run.path / "curves.png")
+    return save_curves(collect([run]), run.path / "curves.png")[0]

@@ -14,7 +14,7 @@ import numpy as np
 from bires import config as configs
 from bires import statistics, summary
 from bires.curves import Curves, Panel
-from bires.figures import DASHES, Styles, eta_styles, styles
+from bires.figures import Styles, eta_styles, styles
 from bires.runs import Run
 from bires.statistics import Estimate
 
@@ -47,8 +47,9 @@ class About:
     command: str = ""
 
 
-def content(panels: Sequence[Panel], about: About, out: Path) -> dict[str, Any]:
+def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
     """Everything the page needs; links are relative to the folder ``out``."""
+    panels = found.panels
     runs = [run for panel in panels for run in panel.runs]
     look = looks(panels)
     return {
@@ -58,8 +59,8 @@ def content(panels: Sequence[Panel], about: About, out: Path) -> dict[str, Any]:
         "claims": [asdict(claim) | {"value": number(claim.value)} for claim in about.claims],
         "command": about.command,
         "panels": [drawn for panel in panels for drawn in panel_data(panel, look)],
-        "rows": summary.as_json([row for panel in panels for row in summary.summarise(panel)]),
-        "totals": [total_data(total) for total in summary.totals(panels)],
+        "rows": summary.as_json(found.rows),
+        "totals": [total_data(total) for total in found.totals],
         "profiles": profiles(panels, look),
         "diverged": [
             {"task": panel.title, "kind": kind.label, "seed": seed, "step": step}
@@ -113,7 +114,6 @@ def look_data(look: tuple[Any, Any]) -> dict[str, str]:
         colour = "#" + "".join(f"{round(255 * part):02x}" for part in colour[:3])
     dashes = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
     text = dashes[dash] if isinstance(dash, str) else " ".join(str(2 * part) for part in dash[1])
-    assert dash in DASHES or isinstance(dash, tuple)
     return {"colour": colour, "dash": text}
 
 
@@ -134,7 +134,9 @@ def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
             continue
         normal = statistics.normalise(other, base)
         found = statistics.band(lambda scores: statistics.profile(scores, LEVELS), normal)
-        names = dict(zip(("value", "low", "high"), ([round(x, 4) for x in part.tolist()] for part in found), strict=True))
+        names = dict(
+            zip(("value", "low", "high"), ([round(x, 4) for x in part.tolist()] for part in found), strict=True)
+        )
         lines.append({"label": label, **look_data(look[label]), **names})
     return {"levels": [round(x, 4) for x in LEVELS.tolist()], "lines": lines}
 

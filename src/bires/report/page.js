@@ -252,7 +252,7 @@ function totals() {
   if (!data.totals.length) { body.append(make("p", {}, "Nothing to compare.")); return; }
   const pair = (e, show) => (e ? `${show(e.value)} ${range(e, show)}` : "baseline");
   body.append(table(["algorithm", "tasks", "median improvement", "mean improvement", "IQM of AUC / baseline", "P(better than baseline)", "diverged"],
-    data.totals.map((t) => [t.kind, t.tasks - t.undefined, pair(t.median_improvement, percent), pair(t.mean_improvement, percent), pair(t.iqm, fixed), pair(t.probability, fixed), pair(t.divergence, percent)])));
+    data.totals.map((t) => [t.kind, t.tasks - t.undefined, pair(t.median_improvement, percent), pair(t.mean_improvement, percent), pair(t.iqm, fixed), pair(t.probability, fixed), pair(t.divergence, (x) => (known(x) ? (100 * x).toFixed(1) + " %" : "–"))])));
   body.append(make("p", { class: "notes" }, "95 % intervals: bootstrap over runs, stratified by task (Wilson’s for divergence). IQM: the mean of the middle half of all runs."));
   if (data.profiles.lines.length) {
     const box = make("div", { class: "panel", style: "max-width: 560px" }, make("h3", {}, "Performance profile: share of runs above a score"));
@@ -274,7 +274,7 @@ function diverged() {
 
 function how() {
   const body = document.querySelector("#how .body");
-  body.append(make("pre", {}, data.command));
+  if (data.command) body.append(make("pre", {}, data.command));
   body.append(table(["task", "members", "steps", "protocol", "hardware", "begun", "ended", "raw files"], data.runs.map((run) => [run.task, run.members, steps(run.steps), run.protocol, run.hardware, run.start ?? "–", run.end ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "]))]), [0, 3, 4, 7]));
   for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.tasks.length} run${group.tasks.length > 1 ? "s" : ""}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.text)));
 }

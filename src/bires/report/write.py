@@ -17,25 +17,26 @@ from bires.errors import UserError
 from bires.report.content import About, content, crowded
 from bires.runs import cell, write_whole
 from bires.statistics import Estimate, mean_and_error
+from bires.summary import Found
 
 
 def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
     """All files of a report; the same curves give the same bytes."""
     if not panels:
         raise UserError("There is no curve to report yet: no run has been evaluated.")
+    found = summary.find(panels)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        files = [page(panels, out, about), *tables(panels, out, about), *draw(panels, out)]
+        return [page(found, out, about), *tables(found, out, about), *draw(found, out)]
     except OSError as error:
         raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
-    return files
 
 
-def page(panels: Sequence[Panel], out: Path, about: About) -> Path:
+def page(found: Found, out: Path, about: About) -> Path:
     """report.html: everything inside, nothing loaded."""
     folder = resources.files("bires.report")
     # "<" is escaped so that no text in the data can end the script element it is in.
-    data = json.dumps(content(panels, about, out), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(content(found, about, out), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     text = folder.joinpath("page.html").read_text(encoding="utf-8")
     for mark, part in {
         "__TITLE__": html.escape(about.title),
@@ -48,14 +49,15 @@ def page(panels: Sequence[Panel], out: Path, about: About) -> Path:
     return out / "report.html"
 
 
-def tables(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
+def tables(found: Found, out: Path, about: About) -> list[Path]:
     """summary.csv, totals.csv, curves.csv (what the figures show) and, for a study, claims.csv."""
-    rows = [vars(row) for panel in panels for row in summary.summarise(panel)]
-    totals = [vars(total) for total in summary.totals(panels)]
-    claims = [vars(claim) for claim in about.claims]
-    written = [table(out / "summary.csv", rows), table(out / "curves.csv", points(panels))]
-    written += [table(out / "totals.csv", totals)] if totals else []
-    return written + ([table(out / "claims.csv", claims)] if claims else [])
+    records = {
+        "summary": [vars(row) for row in found.rows],
+        "curves": list(points(found.panels)),
+        "totals": [vars(total) for total in found.totals],
+        "claims": [vars(claim) for claim in about.claims],
+    }
+    return [table(out / f"{name}.csv", rows) for name, rows in records.items() if rows]
 
 
 def points(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
@@ -96,25 +98,18 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
     return path
 
 
-def draw(panels: Sequence[Panel], out: Path, kinds: Sequence[str] = figures.KINDS) -> list[Path]:
-    """curves.*, auc.* where a baseline was run on several tasks, variants.* where one algorithm has many η."""
-    written = []
-    for kind in kinds:
-        if any(crowded(panel) for panel in panels):
-            written.append(figures.save_variants(panels, out / f"variants.{kind}"))
-        else:
-            written.append(figures.save_curves(panels, out / f"curves.{kind}"))
-        for label, gains in improvements(panels).items():
-            name = "auc" if len(improvements(panels)) == 1 else f"auc-{label}"
-            written.append(figures.save_bars(gains, f"{label} over its baseline", out / f"{name}.{kind}"))
+def draw(found: Found, out: Path) -> list[Path]:
+    """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks."""
+    panels, gains = found.panels, found.improvements()
+
+    def paths(name: str) -> list[Path]:
+        return [out / f"{name}.{kind}" for kind in figures.KINDS]
+
+    if any(crowded(panel) for panel in panels):
+        written = figures.save_variants(panels, *paths("variants"))
+    else:
+        written = figures.save_curves(panels, *paths("curves"))
+    for label, bars in gains.items():
+        name = "auc" if len(gains) == 1 else f"auc-{label}"
+        written += figures.save_bars(panels, bars, f"{label} over its baseline", *paths(name))
     return written
-
-
-def improvements(panels: Sequence[Panel]) -> dict[str, list[tuple[str, Estimate]]]:
-    """Kind → improvement by task, for kinds that ran beside a baseline on several tasks."""
-    found: dict[str, list[tuple[str, Estimate]]] = {}
-    for panel in panels:
-        for row in summary.summarise(panel):
-            if row.improvement is not None:
-                found.setdefault(row.kind, []).append((row.task, row.improvement))
-    return {label: gains for label, gains in found.items() if len(gains) > 1}

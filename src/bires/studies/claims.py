@@ -95,9 +95,7 @@ def gain(panels: Sequence[Panel], label: str, over: str, task: str | None) -> Es
     return estimate(statistics.mean_improvement, base, other)
 
 
-def compared(
-    statement: str, label: str, over: str, task: str | None, judge: Callable[[Estimate], Answer]
-) -> Claim:
+def compared(statement: str, label: str, over: str, task: str | None, judge: Callable[[Estimate], Answer]) -> Claim:
     def measure(panels: Sequence[Panel]) -> Finding:
         found = gain(panels, label, over, task)
         return NO_DATA if found is None else Finding(found, judge(found))

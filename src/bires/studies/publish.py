@@ -1,10 +1,10 @@
 """Figures, tables and pages from committed curves.
 
-    python -m bires.studies.publish results docs README.md
+    python -m bires.studies.publish results docs report README.md
 
 measures nothing: every folder under ``results`` is a collection of run folders, with the name of a study or any other.
-For each, summary.csv and, where it has one, claims.csv are written beside the runs, its figures to docs/figures/NAME/
-and its report to report/NAME/. Then what stands in the pages between ``<!-- results: NAME -->`` or
+For each, the tables are written beside the runs, the figures to docs/figures/NAME/ and a whole report to report/NAME/.
+Then what stands in the pages between ``<!-- results: NAME -->`` or
 ``<!-- claims: NAME -->`` and ``<!-- end -->`` is rewritten.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -123,13 +122,11 @@ def measured(claim: Judged) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     if len(arguments) < 3:
-        sys.exit("Usage: python -m bires.studies.publish RESULTS DOCS PAGE…, for example: results docs README.md")
-    results, docs, *pages = map(Path, arguments)
+        sys.exit("Usage: python -m bires.studies.publish RESULTS DOCS REPORTS PAGE…")
+    results, docs, reports, *pages = map(Path, arguments)
     try:
-        with tempfile.TemporaryDirectory() as aside:
-            reports = Path("report") if Path("Makefile").exists() else Path(aside)
-            for path in publish(results, docs, reports, pages):
-                print(path)
+        for path in publish(results, docs, reports, pages):
+            print(path)
     except UserError as error:
         sys.exit(str(error))
 

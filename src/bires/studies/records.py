@@ -61,7 +61,7 @@ class Scale:
 SCALES: dict[str, Scale] = {
     "smoke": Scale(
         "minutes on two cores: every code path, no result",
-        {"steps": 200, "warmup": 100, "eval_every": 100, "eval_episodes": 1, "batch": 16, "hidden": (32, 32)}
+        {"steps": 200, "warmup": 100, "eval_every": 200, "eval_episodes": 1, "batch": 16, "hidden": (32, 32)}
         | {"log_every": 50},
         seeds=2,
     ),

@@ -73,7 +73,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
         text
         for text in (
             f"Not the paper's scale: {'; '.join(lacking)}." if lacking else "",
-            f"Not run: {', '.join(missing)}." if missing and len(missing) < len(tasks) else "",
+            f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
             f"Not finished: {', '.join(unfinished)}." if unfinished else "",
         )
         if text
