@@ -1,5 +1,7 @@
 """Verdicts: each answer is reached, and only when the curves say so."""
 
+from typing import Any
+
 import pytest
 
 from bires.config import Config
@@ -13,7 +15,12 @@ from tests.synthetic import make_run
 
 def panels_of(tmp_path, level, tasks=("walker-stand", "walker-walk"), seeds=5, **settings):
     """Panels in which a kind's curve is flat at ``level(member)`` plus a little of its seed's."""
-    given = {"algorithm": ("ddpg", "bi-res-ddpg"), "steps": 20, "warmup": 1, "eval_every": 10} | settings
+    given: dict[str, Any] = {
+        "algorithm": ("ddpg", "bi-res-ddpg"),
+        "steps": 20,
+        "warmup": 1,
+        "eval_every": 10,
+    } | settings
     runs = [
         make_run(
             tmp_path / task,

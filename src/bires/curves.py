@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -105,7 +104,8 @@ def curves(*runs: Run) -> list[Curves]:
     whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
     if not whole:  # nobody lived: as far as anybody came
         whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
-    steps = np.array(sorted(reduce(set.intersection, (set(curve) for curve in whole))), int)
+    common: set[int] = set(whole[0]).intersection(*whole[1:])
+    steps = np.array(sorted(common), dtype=np.int64)
     return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
 
 

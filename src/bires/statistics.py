@@ -32,7 +32,12 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:+.1%} [{self.low:+.1%}, {self.high:+.1%}]"
+        return self.show("+.1%")
+
+    def show(self, form: str) -> str:
+        """The number and its interval, if there is one, in a format of Python's."""
+        interval = f" [{self.low:{form}}, {self.high:{form}}]" if self.low == self.low else ""
+        return f"{self.value:{form}}{interval}"
 
 
 # Curves and their areas.
@@ -93,7 +98,7 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
 def normalise(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
     """Scores in units of base's mean score on the task, so that base's mean is 1 everywhere; nan where that is 0."""
     reference = mean_over_runs(base)
-    return 1.0 + (scores - reference) / np.where(reference == 0, np.nan, np.abs(reference))
+    return np.asarray(1.0 + (scores - reference) / np.where(reference == 0, np.nan, np.abs(reference)))
 
 
 # Many tasks as one number (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").

@@ -81,7 +81,7 @@ def summarise(panel: Panel) -> list[Row]:
 def describe(kind: Curves, panel: Panel) -> Row:
     base = panel.base
     last = int(kind.steps[-1]) if len(kind.steps) else 0
-    final: tuple[float | None, ...] = (None, None, None)
+    final: tuple[float | None, float | None, float | None] = (None, None, None)
     gain = None
     if kind.returns.size:
         mean, error = mean_and_error(kind.returns)

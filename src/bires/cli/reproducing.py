@@ -66,10 +66,7 @@ def claims_table(claims: Sequence[Judged]) -> Table:
     for column in ("claim", "paper", "ours [95 % interval]", "verdict"):
         table.add_column(column, overflow="fold")
     for claim in claims:
-        found = claim.value
-        numbers = "–" if found is None else str(found)
-        if found is not None and claim.unit != "share":
-            numbers = f"{found.value:.3g} [{found.low:.3g}, {found.high:.3g}]"
+        numbers = "–" if claim.value is None else claim.value.show("+.1%" if claim.unit == "share" else ".3g")
         table.add_row(claim.statement, claim.paper or "–", numbers, claim.answer)
     return table
 

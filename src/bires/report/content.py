@@ -134,9 +134,8 @@ def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
             continue
         normal = statistics.normalise(other, base)
         found = statistics.band(lambda scores: statistics.profile(scores, LEVELS), normal)
-        names = dict(
-            zip(("value", "low", "high"), ([round(x, 4) for x in part.tolist()] for part in found), strict=True)
-        )
+        parts = [[None if np.isnan(x) else round(x, 4) for x in part.tolist()] for part in found]
+        names = dict(zip(("value", "low", "high"), parts, strict=True))
         lines.append({"label": label, **look_data(look[label]), **names})
     return {"levels": [round(x, 4) for x in LEVELS.tolist()], "lines": lines}
 

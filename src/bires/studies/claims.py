@@ -91,8 +91,8 @@ def gain(panels: Sequence[Panel], label: str, over: str, task: str | None) -> Es
     ]
     if not pairs or not all(kind.returns.size for pair in pairs for kind in pair):
         return None
-    base, other = (statistics.matrix([auc(pair[i].returns) for pair in pairs]) for i in (0, 1))
-    return estimate(statistics.mean_improvement, base, other)
+    areas = [statistics.matrix([auc(pair[i].returns) for pair in pairs]) for i in (0, 1)]
+    return estimate(statistics.mean_improvement, *areas)
 
 
 def compared(statement: str, label: str, over: str, task: str | None, judge: Callable[[Estimate], Answer]) -> Claim:

@@ -85,8 +85,9 @@ def environment_seconds(job: Job) -> float:
 
 def step_seconds(job: Job) -> float:
     """Seconds of one step of the whole population with its updates, timed in a run that is thrown away."""
-    size = {"steps": 10_000, "eval_every": 10_000, "replay": 10_000, "eval_episodes": 1}
-    short = replace(job.config, warmup=10, log_every=10, **size)
+    short = replace(
+        job.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
+    )
     seen: list[tuple[int, float]] = []
 
     def note(progress: Progress) -> None:

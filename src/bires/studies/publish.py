@@ -97,11 +97,7 @@ def final(row: summary.Row) -> str:
 
 
 def percent(found: Estimate) -> str:
-    return f"{signed(found.value)} [{signed(found.low)}, {signed(found.high)}]"
-
-
-def signed(share: float) -> str:
-    return f"{share:+.0%}".replace("%", " %").replace("-", "−") if share == share else "–"
+    return found.show("+.0%").replace("%", " %").replace("-", "−")
 
 
 def claims_block(name: str, panels: Sequence[Panel]) -> str:
@@ -117,7 +113,7 @@ def measured(claim: Judged) -> str:
         return "–"
     if claim.unit == "share":
         return percent(claim.value)
-    return f"{claim.value.value:.3g} [{claim.value.low:.3g}, {claim.value.high:.3g}]"
+    return claim.value.show(".3g")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -40,7 +40,8 @@ def fill(jobs: Sequence[Job], workers: int | None, display: Display) -> Outcome:
         except UserError as error:
             failures[job.path] = str(error)
             display.say(f"{job.config.task} cannot run; the others go on.\n{error}")
-        jax.clear_caches()  # the next task has other sizes: its programs are new anyway
+        # The next task has other sizes: its programs are new anyway.
+        jax.clear_caches()  # type: ignore[no-untyped-call]
     return Outcome(tuple(runs_of(jobs)), failures)
 
 
