@@ -21,7 +21,9 @@ LAYERS = (
     ("statistics", "curves"),
     ("figures",),
     ("summary",),
+    ("report",),
     ("display", "api"),
+    ("studies",),
     ("bench",),
     ("cli", "__main__"),
 )

@@ -1,12 +1,28 @@
-"""Learning curves of a run, by kind of member."""
+"""Learning curves of runs, by task and kind of member, on one grid of steps per task.
+
+What is not there is handled so, everywhere:
+
+- *Unequal lengths*: the curves of a task are cut to the steps that all of them have.
+- *Diverged members* count. They were frozen, so their last evaluation stands for the rest of their curve; leaving them
+  out would reward an algorithm for losing its worst runs. How many there are is told beside every number.
+- *Missing members*, which have no evaluation at all, are left out and counted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from bires import config as configs
 from bires.runs import Run
+
+BASELINES = ("ddpg", "bi-res-ddpg(0)", "to-res-ddpg(0)", "dqn", "bi-res-dqn(0)")
+"""What others are compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
+POOLED = ("task", "algorithm", "rule", "eta", "seed", "log_every", "steps", *configs.GRID)
+"""Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
 
 
 @dataclass(frozen=True)
@@ -15,29 +31,123 @@ class Curves:
 
     task: str
     label: str
+    algorithm: str
+    eta: float | None
     steps: np.ndarray
     returns: np.ndarray
-    """(members × points): only members that reached the last point."""
-    diverged: int
-    """Members left out because they diverged."""
+    """(members × points)."""
+    seeds: tuple[int, ...]
+    diverged_at: tuple[int | None, ...]
+    missing: int
+    """Members without any evaluation."""
+
+    @property
+    def diverged(self) -> int:
+        return sum(step is not None for step in self.diverged_at)
 
 
-def curves(run: Run) -> list[Curves]:
-    """One entry per kind (algorithm and η, and whatever else the run varies), in the order of members.csv."""
-    table, members = run.evaluations, run.members
-    varied = [n for n in ("gamma", "tau", "actor_lr", "critic_lr", "noise") if len(set(members[n].tolist())) > 1]
-    kinds: dict[str, list[int]] = {}
-    for row in members.rows():
-        eta = row["eta"]
-        label = row["algorithm"] if eta != eta or eta == "" else f"{row['algorithm']}({eta:g})"
-        label += "".join(f" {name}={row[name]:g}" for name in varied)
-        kinds.setdefault(label, []).append(row["member"])
-    steps = np.unique(table["step"]) if table.height else np.zeros(0, int)
-    result = []
-    for label, ids in kinds.items():
-        rows = [table["return_mean"][table["member"] == member] for member in ids]
-        whole = [row for row in rows if len(row) == len(steps)]
-        status = members["status"][ids]
-        returns = np.array(whole, float).reshape(len(whole), len(steps))
-        result.append(Curves(run.config.task, label, steps, returns, int(np.sum(status == "diverged"))))
+@dataclass(frozen=True)
+class Panel:
+    """The curves that one panel of a figure shows: one task, one set of common settings, all on the same steps."""
+
+    title: str
+    task: str
+    kinds: tuple[Curves, ...]
+    runs: tuple[Run, ...]
+
+    def kind(self, label: str) -> Curves | None:
+        return next((kind for kind in self.kinds if kind.label == label and len(kind.returns)), None)
+
+    @property
+    def base(self) -> Curves | None:
+        """What the others of the panel are compared with."""
+        return next((kind for name in BASELINES if (kind := self.kind(name))), None)
+
+
+def collect(runs: Iterable[Run]) -> list[Panel]:
+    """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        common = {key: value for key, value in configs.to_json(run.config).items() if key not in POOLED}
+        groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
+    titles = distinct_titles([group[0] for group in groups.values()])
+    return [
+        Panel(title, group[0].config.task, tuple(curves(*group)), tuple(group))
+        for title, group in zip(titles, groups.values(), strict=True)
+    ]
+
+
+def distinct_titles(runs: Sequence[Run]) -> list[str]:
+    """The tasks' names, with the settings that tell panels of the same task apart."""
+    titles = []
+    for run in runs:
+        mine, twins = configs.to_json(run.config), [other for other in runs if other.config.task == run.config.task]
+        differing = [
+            name
+            for name in mine
+            if name not in POOLED and any(configs.to_json(other.config)[name] != mine[name] for other in twins)
+        ]
+        titles.append(run.config.task + "".join(f", {name}={mine[name]}" for name in differing))
+    return titles
+
+
+def curves(*runs: Run) -> list[Curves]:
+    """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
+    tables = [run.members for run in runs]
+    varied = [name for name in configs.GRID if len({value for table in tables for value in table[name].tolist()}) > 1]
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for run, table in zip(runs, tables, strict=True):
+        seen = evaluations_of(run)
+        for row in table.rows():
+            row["curve"] = seen.get(row["member"], {})
+            kinds.setdefault(label_of(row, varied), []).append(row)
+    whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
+    if not whole:  # nobody lived: as far as anybody came
+        whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
+    common: set[int] = set(whole[0]).intersection(*whole[1:])
+    steps = np.array(sorted(common), dtype=np.int64)
+    return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
+
+
+def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray) -> Curves:
+    there = [row for row in rows if row["curve"]]
+    returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    return Curves(
+        task,
+        label,
+        rows[0]["algorithm"],
+        eta_of(rows[0]),
+        steps,
+        np.array(returns, float).reshape(len(there), len(steps)),
+        tuple(row["seed"] for row in there),
+        tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
+        len(rows) - len(there),
+    )
+
+
+def carried(curve: dict[int, float], step: int) -> float:
+    """The curve at a step, or where it ended before."""
+    if step in curve:
+        return curve[step]
+    before = [earlier for earlier in curve if earlier < step]
+    return curve[max(before)] if before else float("nan")
+
+
+def evaluations_of(run: Run) -> dict[int, dict[int, float]]:
+    """Member → step → mean return."""
+    table = run.evaluations
+    result: dict[int, dict[int, float]] = {}
+    for member, step, value in zip(table["member"], table["step"], table["return_mean"], strict=True):
+        result.setdefault(int(member), {})[int(step)] = float(value)
     return result
+
+
+def eta_of(row: dict[str, Any]) -> float | None:
+    eta = row["eta"]
+    return None if eta == "" or eta != eta else float(eta)
+
+
+def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
+    eta = eta_of(row)
+    label = row["algorithm"] if eta is None else f"{row['algorithm']}({eta:g})"
+    return str(label) + "".join(f" {name}={row[name]:g}" for name in varied)

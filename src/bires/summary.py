@@ -1,67 +1,165 @@
-"""What a run found, as a table and a picture."""
+"""What runs found, as tables: one row per task and kind of member, one per kind over all tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table as RichTable
 
-from bires.curves import Curves, curves
+from bires import statistics
+from bires.curves import Curves, Panel, collect
 from bires.figures import save_curves
 from bires.runs import Run
-from bires.statistics import auc, improvement_interval, mean_and_error
+from bires.statistics import Estimate, auc, estimate, mean_and_error
 
 
-def summarise(run: Run) -> list[dict[str, Any]]:
-    """One record per kind of member; the improvement is over the run's DDPG, where it has one."""
-    kinds = curves(run)
-    base = next((kind for kind in kinds if kind.label.split()[0] == "ddpg" and len(kind.returns)), None)
-    return [describe(kind, base) for kind in kinds]
+@dataclass(frozen=True)
+class Row:
+    """One kind of member on one task."""
+
+    task: str
+    kind: str
+    members: int
+    diverged: int
+    missing: int
+    last_step: int
+    final_return: float | None
+    final_error: float | None
+    auc: float | None
+    improvement: Estimate | None
+    """Over the panel's baseline; None for the baseline itself and where there is none."""
 
 
-def describe(kind: Curves, base: Curves | None) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "kind": kind.label,
-        "members": len(kind.returns),
-        "diverged": kind.diverged,
-        "final_return": None,
-        "final_error": None,
-        "auc": None,
-        "improvement": None,
-    }
-    if not len(kind.returns) or not len(kind.steps):
-        return record
-    mean, error = mean_and_error(kind.returns)
-    record |= {"final_return": float(mean[-1]), "final_error": float(error[-1]), "auc": float(auc(kind.returns).mean())}
-    if base is not None and kind is not base:
-        found = improvement_interval(base.returns, kind.returns)
-        record["improvement"] = {"value": found.value, "low": found.low, "high": found.high}
-    return record
+@dataclass(frozen=True)
+class Total:
+    """One kind of member over all tasks where it and the baseline ran. Scores are AUCs in units of the baseline's."""
+
+    kind: str
+    tasks: int
+    undefined: int
+    """Tasks whose baseline has an AUC of zero: no improvement can be given there."""
+    median_improvement: Estimate | None
+    """None, like the two below that compare, for the baseline itself."""
+    mean_improvement: Estimate | None
+    iqm: Estimate
+    probability: Estimate | None
+    """Of a run being better than a run of the baseline."""
+    divergence: Estimate
 
 
-def rich_table(run: Run, records: list[dict[str, Any]]) -> RichTable:
-    """The records as a terminal shows them."""
+@dataclass(frozen=True)
+class Found:
+    """Curves and all that is computed from them, once."""
+
+    panels: tuple[Panel, ...]
+    rows: tuple[Row, ...]
+    totals: tuple[Total, ...]
+
+    def improvements(self) -> dict[str, list[tuple[str, Estimate]]]:
+        """Kind → improvement by task, for kinds that ran beside a baseline on several tasks."""
+        found: dict[str, list[tuple[str, Estimate]]] = {}
+        for row in self.rows:
+            if row.improvement is not None:
+                found.setdefault(row.kind, []).append((row.task, row.improvement))
+        return {label: gains for label, gains in found.items() if len(gains) > 1}
+
+
+def find(panels: Sequence[Panel]) -> Found:
+    rows = tuple(row for panel in panels for row in summarise(panel))
+    return Found(tuple(panels), rows, tuple(totals(panels)))
+
+
+def summarise(panel: Panel) -> list[Row]:
+    """One row per kind of member."""
+    return [describe(kind, panel) for kind in panel.kinds]
+
+
+def describe(kind: Curves, panel: Panel) -> Row:
+    base = panel.base
+    last = int(kind.steps[-1]) if len(kind.steps) else 0
+    final: tuple[float | None, float | None, float | None] = (None, None, None)
+    gain = None
+    if kind.returns.size:
+        mean, error = mean_and_error(kind.returns)
+        final = (float(mean[-1]), float(error[-1]), float(auc(kind.returns).mean()))
+        if base is not None and kind is not base:
+            gain = statistics.improvement_band(auc(base.returns)[:, None], auc(kind.returns)[:, None])[0]
+    return Row(panel.title, kind.label, len(kind.returns), kind.diverged, kind.missing, last, *final, gain)
+
+
+def totals(panels: Sequence[Panel]) -> list[Total]:
+    """One record per kind of member, in the order in which they first appear."""
+    labels = dict.fromkeys(kind.label for panel in panels for kind in panel.kinds)
+    return [found for label in labels if (found := total(panels, label))]
+
+
+def total(panels: Sequence[Panel], label: str) -> Total | None:
+    base, other = scores(panels, label)
+    if not other.size:
+        return None
+    kinds = [kind for panel in panels for kind in panel.kinds if kind.label == label]
+    itself = all(panel.base is None or panel.base.label == label for panel in panels)
+
+    def against(statistic: statistics.Statistic) -> Estimate | None:
+        return None if itself else estimate(statistic, base, other)
+
+    return Total(
+        label,
+        other.shape[1],
+        int(np.sum(np.isnan(statistics.improvements(base, other)))),
+        against(statistics.median_improvement),
+        against(statistics.mean_improvement),
+        estimate(statistics.iqm, statistics.normalise(other, base)),
+        against(statistics.probability_of_improvement),
+        statistics.divergence_rate(sum(k.diverged for k in kinds), sum(len(k.returns) for k in kinds)),
+    )
+
+
+def scores(panels: Sequence[Panel], label: str) -> tuple[np.ndarray, np.ndarray]:
+    """AUCs (runs × tasks) of the baseline and of one kind, for the panels that have both."""
+    pairs = [(panel.base, panel.kind(label)) for panel in panels]
+    both = [(base, kind) for base, kind in pairs if base is not None and kind is not None and base.returns.size]
+    return (
+        statistics.matrix([auc(base.returns) for base, _ in both]),
+        statistics.matrix([auc(kind.returns) for _, kind in both]),
+    )
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as plain data; what is not known is None, as JSON has no nan."""
+    return [vars(row) | {"improvement": plain(row.improvement) if row.improvement else None} for row in rows]
+
+
+def plain(found: Estimate) -> dict[str, float | None]:
+    return {name: None if np.isnan(value) else value for name, value in vars(found).items()}
+
+
+def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
+    """The rows as a terminal shows them."""
     table = RichTable(title=f"{run.config.task}, {run.config.steps:,} steps", title_justify="left")
     for name in ("", "members", "final return", "AUC"):
         table.add_column(name, justify="left" if not name else "right")
-    compared = any(record["improvement"] for record in records)
+    compared = any(row.improvement for row in rows)
     if compared:
-        table.add_column("AUC over ddpg [95 % interval]", justify="right")
-    for record in records:
-        count = str(record["members"]) + (f" (+{record['diverged']} diverged)" if record["diverged"] else "")
-        if record["auc"] is None:
-            cells = ["–", "–"]
-        else:
-            cells = [f"{record['final_return']:.1f} ± {record['final_error']:.1f}", f"{record['auc']:,.0f}"]
-        row = [record["kind"], count, *cells]
-        if compared:
-            gain = record["improvement"]
-            row.append(f"{gain['value']:+.1%} [{gain['low']:+.1%}, {gain['high']:+.1%}]" if gain else "")
-        table.add_row(*row)
+        table.add_column("AUC over the baseline [95 % interval]", justify="right")
+    for row in rows:
+        count = str(row.members) + (f" ({row.diverged} diverged)" if row.diverged else "")
+        cells = ["–", "–"]
+        if row.auc is not None:
+            cells = [f"{row.final_return:.1f} ± {row.final_error:.1f}", f"{row.auc:,.0f}"]
+        gain = [str(row.improvement) if row.improvement else ""] if compared else []
+        table.add_row(row.kind, count, *cells, *gain)
     return table
+
+
+def of_run(run: Run) -> list[Row]:
+    return summarise(collect([run])[0])
 
 
 def picture(run: Run) -> Path:
     """Learning curves with mean and standard error, beside the CSV files."""
-    return save_curves([(run.config.task, curves(run))], run.path / "curves.png")
+    return save_curves(collect([run]), run.path / "curves.png")[0]

@@ -83,9 +83,7 @@ class Trainer:
 
     def plan(self) -> str:
         """Checks that the population fits; says what it takes."""
-        shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
-        total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
-        replay = int(np.prod(shapes.storage.shape)) * 4
+        total, replay = self.need()
         there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
         return (
             f"{len(self.members)} members on {self.config.task}: {len(self.placement.cohorts)} cohorts on "
@@ -93,6 +91,12 @@ class Trainer:
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(there)} free"
         )
+
+    def need(self) -> tuple[int, int]:
+        """Bytes of the population on its devices, and those of them that are replay."""
+        shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
+        total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
+        return total, int(np.prod(shapes.storage.shape)) * 4
 
     def _init_shapes(self, count: int) -> tuple[Any, Any, Any]:
         learner = jax.eval_shape(lambda: self.program.agent.init(np.random.default_rng(0)))

@@ -25,7 +25,7 @@ class Output:
     """How a command runs and reports; nothing here changes results."""
 
     out: Path | None = None
-    """The run folder; default: runs/<task>-<time>. If the same run is there, it is continued."""
+    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
     quiet: bool = False
@@ -118,33 +118,45 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Report:
-    """Draw the learning curves of runs, one panel per run, and write their summary."""
+    """Write report.html, figures and tables of runs; one panel per task."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    """Run folders, or folders that hold some."""
     out: Path = Path("report")
-    """Where to write curves.png, curves.svg, curves.pdf and summary.csv."""
+    """Where to write."""
+    study: str | None = None
+    """Judge the claims of this study; default: the one whose algorithms these are. See `bires list studies`."""
 
     def run(self) -> int:
         from bires.cli.reporting import report
 
-        return report(self.runs, self.out)
+        return report(self.runs, self.out, self.study)
 
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run a study: its experiments, its figures and a verdict on each claim."""
+    """Run a study of the paper, or what is missing of it; then write its figures, tables and report.html."""
 
-    study: tyro.conf.Positional[Literal["linear"]]
-    """`linear`: the policy-evaluation lab, section 3 of the paper (about a minute)."""
-    scale: Literal["smoke", "small", "paper"] = "paper"
-    """`smoke` only shows that everything works; `linear` has no middle scale."""
-    out: Path | None = None
-    """Where to write; default: runs/<study>."""
+    study: tyro.conf.Positional[str]
+    """See `bires list studies`."""
+    scale: Literal["smoke", "small", "paper"] = "small"
+    """smoke: minutes, to see that everything works; small: hours on a workstation; paper: all of it."""
+    dry_run: bool = False
+    """Run nothing; say what is left to do: members, steps, memory and time on this machine."""
+    task: tuple[str, ...] = ()
+    """Only these tasks of the study."""
+    seeds: Whole | None = None
+    """Number of seeds, in place of the scale's."""
+    protocol: Literal["paper", "modern"] = "paper"
+    """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them."""
+    output: Output = Output()
 
     def run(self) -> int:
-        from bires.cli.reproducing import reproduce_linear
+        from bires.cli.reproducing import estimate, reproduce
 
-        return reproduce_linear(self.out or Path("runs") / self.study, quick=self.scale == "smoke")
+        overrides = {} if self.protocol == "paper" else {"protocol": self.protocol}
+        given = overrides | ({} if self.seeds is None else {"seeds": self.seeds})
+        return (estimate if self.dry_run else reproduce)(self.study, self.scale, self.task, given, self.output)
 
 
 @dataclass(frozen=True)
@@ -215,12 +227,12 @@ def train(config: Config, output: Output) -> int:
 
 def show(run: Run, display: Display) -> None:
     """The table and the picture at the end of a run."""
-    from bires.summary import picture, rich_table, summarise
+    from bires.summary import as_json, of_run, picture, rich_table
 
-    records = summarise(run)
+    rows = of_run(run)
     path = picture(run)
-    (run.path / "summary.json").write_text(json.dumps(records, indent=2) + "\n")
-    display.event("done", run=str(run.path), summary=records, picture=str(path))
+    (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+    display.event("done", run=str(run.path), summary=as_json(rows), picture=str(path))
     if not display.quiet and not display.as_json:
-        display.console.print(rich_table(run, records))
+        display.console.print(rich_table(run, rows))
         display.console.print(f"learning curves: {path}", soft_wrap=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bires.algorithms import ALGORITHMS
 from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.studies.plan import missing
+from bires.studies.records import STUDIES
 
 RULE_EQUATIONS = {
     "td": "δ ∇pred,  δ = r + γ succ⁻ − pred",
@@ -25,7 +27,10 @@ def listing(what: str) -> str:
             "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),
             "  and every Gymnasium id with continuous actions; your own environment is MODULE:ID",
         ],
-        "studies": ["  linear  the policy-evaluation lab: every claim of the paper's section 3, measured"],
+        "studies": [
+            f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(missing(study))})" if missing(study) else "")
+            for name, study in STUDIES.items()
+        ],
     }
     chosen = list(parts) if what == "all" else [what]
     return "\n".join("\n".join([name, *parts[name]]) for name in chosen)

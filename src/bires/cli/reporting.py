@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from bires.curves import curves
 from bires.errors import UserError
-from bires.figures import save_curves
-from bires.runs import Run, cell, write_whole
-from bires.summary import summarise
-
-COLUMNS = ("task", "kind", "members", "diverged", "last_step", "final_return", "final_error", "auc")
-INTERVAL = ("improvement", "improvement_low", "improvement_high")
+from bires.runs import Run
+from bires.studies.reporting import report as write_report
 
 
-def report(paths: Sequence[Path], out: Path) -> int:
-    """Figures and a table from raw curves; nothing is trained."""
+def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
+    """Figures and tables from raw curves; nothing is trained."""
     if not paths:
-        raise UserError("Give one or more run folders: `bires report RUN…`.")
-    runs = [Run(path) for path in paths]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*COLUMNS, *INTERVAL])
-        for run in runs:
-            last = int(run.evaluations["step"].max())
-            for record in summarise(run):
-                gain = record.pop("improvement") or {"value": None, "low": None, "high": None}
-                row = {"task": run.config.task, "last_step": last, **record}
-                writer.writerow(
-                    [cell(row[name]) for name in COLUMNS] + [cell(gain[k]) for k in ("value", "low", "high")]
-                )
-        write_whole(out / "summary.csv", text.getvalue())
-        panels = [(run.config.task, curves(run)) for run in runs]
-        for kind in ("png", "svg", "pdf"):
-            save_curves(panels, out / f"curves.{kind}")
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
-    print(f"{out}/curves.png, .svg, .pdf and {out}/summary.csv")
+        raise UserError("Give one or more run folders, or folders of them: `bires report RUN…`.")
+    runs = [Run(path) for given in paths for path in run_folders(given)]
+    named = f" --study {study}" if study else ""
+    command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
+    write_report(runs, out, study, command)
+    print(f"{out / 'report.html'}, with figures (png, svg, pdf) and tables (csv) beside it")
     return 0
+
+
+def run_folders(path: Path) -> list[Path]:
+    """The folder itself, if it is a run, or the runs under it."""
+    if (path / "manifest.json").exists() or not path.is_dir():
+        return [path]
+    found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
+    return found or [path]

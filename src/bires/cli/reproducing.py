@@ -2,12 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bires.errors import UserError
+from bires.cli.commands import Interrupted, Output
+from bires.display import Display
+from bires.errors import UserError, unknown
+from bires.hardware import gigabytes
+from bires.report.content import Judged
+from bires.studies import plan
+from bires.studies.estimate import costs
+from bires.studies.plan import Job
+from bires.studies.reporting import about, report
+from bires.studies.run import fill, unfinished
+from bires.trainer import Stopped
+
+
+def reproduce(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
+    """Runs what is missing of a study, then writes its report."""
+    out = output.out or plan.default_out(name, scale)
+    if plan.get(name).figure == "lab":
+        return reproduce_linear(out, quick=scale == "smoke")
+    jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
+    display = Display(output.quiet, output.json)
+    again = command(name, scale, tasks, overrides, output.out)
+    try:
+        outcome = fill(jobs, output.workers, display)
+    except Stopped as stopped:
+        raise Interrupted(f"{stopped}; `{again}` fills the rest") from None
+    where = plan.report_folder(name, out)
+    if not outcome.runs:
+        raise UserError(f"No population of {name} could be run:\n" + "\n".join(outcome.failures.values()))
+    report(outcome.runs, where, name, again)
+    finish(name, outcome.runs, where, display)
+    if outcome.failures:
+        names = ", ".join(str(path) for path in outcome.failures)
+        raise UserError(f"{len(outcome.failures)} of {len(jobs)} populations could not be run: {names}.")
+    return 0
+
+
+def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
+    """Says what was found and where it is."""
+    from bires.curves import collect
+
+    found = about(collect(runs), name, "")
+    display.event("done", study=name, report=str(where / "report.html"), claims=[c.answer for c in found.claims])
+    if display.quiet or display.as_json:
+        return
+    for note in found.notes:
+        display.console.print(note, soft_wrap=True)
+    if found.claims:
+        display.console.print(claims_table(found.claims))
+    display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
+
+
+def claims_table(claims: Sequence[Judged]) -> Table:
+    table = Table(title="claims of the paper", title_justify="left")
+    for column in ("claim", "paper", "ours [95 % interval]", "verdict"):
+        table.add_column(column, overflow="fold")
+    for claim in claims:
+        numbers = "–" if claim.value is None else claim.value.show("+.1%" if claim.unit == "share" else ".3g")
+        table.add_row(claim.statement, claim.paper or "–", numbers, claim.answer)
+    return table
+
+
+def command(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], out: Path | None) -> str:
+    """What a user types to get this again."""
+    parts = [f"bires reproduce {name} --scale {scale}"]
+    parts += [f"--task {' '.join(tasks)}"] if tasks else []
+    parts += [f"--{key} {value}" for key, value in overrides.items()]
+    return " ".join([*parts, *([f"--out {out.as_posix()}"] if out else [])])
+
+
+def chosen(jobs: Sequence[Job], tasks: Sequence[str]) -> list[Job]:
+    """The jobs of some tasks, or all."""
+    known = [job.config.task for job in jobs]
+    for task in tasks:
+        if task not in known:
+            raise unknown("task of this study", task, dict.fromkeys(known), "")
+    return [job for job in jobs if not tasks or job.config.task in tasks]
+
+
+def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
+    """What is left of a study would take this long here."""
+    out = output.out or plan.default_out(name, scale)
+    console = Console(highlight=False)
+    if plan.get(name).figure == "lab":
+        console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
+        return 0
+    jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
+    left = unfinished(jobs)
+    rows = costs(left)
+    table = Table(title=f"{name}, scale {scale}: what is left to do", title_justify="left")
+    for column in ("task", "members", "training steps", "evaluation steps", "memory", "time"):
+        table.add_column(column, justify="left" if column == "task" else "right")
+    for row in rows:
+        numbers = [f"{row.members}", f"{row.steps:,}", f"{row.evaluation_steps:,}", gigabytes(row.memory)]
+        table.add_row(row.job.config.task, *numbers, duration(row.seconds))
+    if rows:
+        table.add_section()
+        sums = [sum(r.members for r in rows), sum(r.steps for r in rows), sum(r.evaluation_steps for r in rows)]
+        largest, total = max(row.memory for row in rows), sum(row.seconds for row in rows)
+        table.add_row("all", *(f"{s:,}" for s in sums), f"≤ {gigabytes(largest)}", duration(total))
+    console.print(table)
+    done = len(jobs) - len(left)
+    console.print(
+        f"{done} of {len(jobs)} populations are finished. Times are from a few seconds of one population and of every "
+        "task's environment on this machine; starting up and compiling (about ten seconds a task) come on top."
+    )
+    return 0
+
+
+def duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def reproduce_linear(out: Path, quick: bool) -> int:

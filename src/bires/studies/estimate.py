@@ -1,0 +1,106 @@
+"""What a study would take: members, steps, memory, and time from a short measurement on this machine."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from bires.envs.adapter import recipe
+from bires.envs.slots import TRAIN, episode_seed
+from bires.runs import Folder
+from bires.studies.plan import Job
+from bires.trainer import Options, Progress, Stopped, Trainer, choose_workers, train
+
+SECONDS = 4.0
+"""About how long the steps of a population are timed."""
+EPISODE = 1_000
+"""Steps of an episode, as far as one can know beforehand: DMControl's, and the time limit of MuJoCo's tasks."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is left to do of one population."""
+
+    job: Job
+    members: int
+    steps: int
+    """Environment steps of all members in training."""
+    evaluation_steps: int
+    memory: int
+    seconds: float
+
+
+def costs(jobs: Sequence[Job]) -> list[Cost]:
+    """Measures one population in full and every task's environment alone; the rest is arithmetic."""
+    open_jobs = [job for job in jobs if not job.finished]
+    measured: dict[tuple[object, ...], tuple[float, float]] = {}
+    result = []
+    for job in open_jobs:
+        own = environment_seconds(job)
+        kind = (job.config.algorithm, job.config.rule, job.config.eta, job.config.seed)
+        if kind not in measured:
+            measured[kind] = (step_seconds(job), own)
+        step, environment = measured[kind]
+        result.append(cost(job, max(step + own - environment, own), own))
+    return result
+
+
+def cost(job: Job, per_step: float, per_environment_step: float) -> Cost:
+    config, members = job.config, job.members
+    left = config.steps - job.step
+    points = left // config.eval_every + (not job.started)
+    evaluation = points * config.eval_episodes * EPISODE
+    seconds = left * per_step + evaluation * per_environment_step
+    return Cost(job, members, left * members, evaluation * members, memory(job), seconds)
+
+
+def memory(job: Job) -> int:
+    """Bytes of replay and learners, from shapes alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Trainer(job.config, Folder(Path(folder)), Options(workers=0)).need()[0]
+
+
+def environment_seconds(job: Job) -> float:
+    """Seconds for one step of every member's environment, when all workers step them at once."""
+    made = recipe(job.config.task, job.config.protocol)
+    environment = made.build()
+    low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
+    action = ((low + high) / 2).astype(np.float32)
+    environment.reset(episode_seed(0, TRAIN, 0))
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < SECONDS / 20:
+        outcome = environment.step(action)
+        count += 1
+        if outcome.terminated or outcome.truncated:
+            environment.reset(episode_seed(0, TRAIN, count))
+    each = (time.perf_counter() - start) / count
+    environment.close()
+    return each * job.members / max(1, choose_workers(job.members, None, made.portable))
+
+
+def step_seconds(job: Job) -> float:
+    """Seconds of one step of the whole population with its updates, timed in a run that is thrown away."""
+    short = replace(
+        job.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
+    )
+    seen: list[tuple[int, float]] = []
+
+    def note(progress: Progress) -> None:
+        if progress.step >= 20:  # by then everything is compiled
+            seen.append((progress.step, time.perf_counter()))
+
+    def enough() -> bool:
+        return len(seen) > 1 and time.perf_counter() - seen[0][1] > SECONDS
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            train(short, Path(folder) / "run", Options(report=note), enough)
+        except Stopped:
+            pass
+    (first, begin), (last, end) = seen[0], seen[-1]
+    return (end - begin) / (last - first)

@@ -1,0 +1,102 @@
+"""From a study and a scale to populations and their run folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from bires import algorithms
+from bires import config as configs
+from bires.api import make_config
+from bires.config import Config
+from bires.errors import UserError, unknown
+from bires.runs import Run
+from bires.studies.records import SCALES, STUDIES, Part, Study
+from bires.tables import read_csv
+
+
+@dataclass(frozen=True)
+class Job:
+    """One population, and the folder of its run."""
+
+    config: Config
+    path: Path
+
+    @property
+    def members(self) -> int:
+        return len(configs.members(self.config))
+
+    @property
+    def finished(self) -> bool:
+        return self.started and Run(self.path).finished
+
+    @property
+    def started(self) -> bool:
+        return (self.path / "manifest.json").exists()
+
+    @property
+    def step(self) -> int:
+        """How far it has come: the last evaluation."""
+        if self.finished:
+            return self.config.steps
+        table = self.path / "evaluations.csv"
+        steps = read_csv(table)["step"] if table.exists() else ()
+        return int(max(steps, default=0))
+
+
+def get(name: str) -> Study:
+    """The study of that name, or an error with the nearest names."""
+    if name not in STUDIES:
+        raise unknown("study", name, STUDIES, "See `bires list studies`.")
+    return STUDIES[name]
+
+
+def jobs(name: str, scale: str, out: Path, overrides: Mapping[str, Any]) -> list[Job]:
+    """The populations of a study. ``overrides`` are settings of the user's own, above those of study and scale."""
+    study = get(name)
+    require(name, study)
+    return [
+        Job(config_of(study, part, scale, task, overrides), out / (task.replace("/", "-") + part.suffix))
+        for part in study.parts
+        for task in part.tasks
+    ]
+
+
+def config_of(study: Study, part: Part, scale: str, task: str, overrides: Mapping[str, Any]) -> Config:
+    size = SCALES[scale]
+    seeds = min(study.seeds, size.seeds or study.seeds)
+    settings = {"protocol": "paper", "seeds": seeds, **part.settings, **size.settings, **overrides}
+    if "seed" in overrides:
+        del settings["seeds"]
+    config = make_config(task, settings)
+    configs.validate(config)
+    return config
+
+
+def default_out(name: str, scale: str) -> Path:
+    return Path("runs") / f"{get(name).runs_of or name}-{scale}"
+
+
+def report_folder(name: str, out: Path) -> Path:
+    """Where a study's figures go, beside its runs."""
+    return out / ("report" if get(name).runs_of is None else f"report-{name}")
+
+
+def missing(study: Study) -> list[str]:
+    """Algorithms and settings a study needs and this version lacks."""
+    names = [name for part in study.parts for name in part.settings["algorithm"] if name not in algorithms.ALGORITHMS]
+    known = {field.name for field in fields(Config)}
+    settings = [configs.flag(key) for part in study.parts for key in part.settings if key not in known]
+    return list(dict.fromkeys([*names, *settings]))
+
+
+def require(name: str, study: Study) -> None:
+    lacking = missing(study)
+    if lacking:
+        ready = [other for other, record in STUDIES.items() if not missing(record)]
+        raise UserError(
+            f"The study {name!r} needs {', '.join(lacking)}, which this version does not have (see `bires list "
+            f"algorithms`). Studies that run here: {', '.join(ready)}."
+        )

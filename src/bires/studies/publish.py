@@ -1,0 +1,131 @@
+"""Figures, tables and pages from committed curves.
+
+    python -m bires.studies.publish results docs report README.md
+
+measures nothing: every folder under ``results`` is a collection of run folders, with the name of a study or any other.
+For each, the tables are written beside the runs, the figures to docs/figures/NAME/ and a whole report to report/NAME/.
+Then what stands in the pages between ``<!-- results: NAME -->`` or
+``<!-- claims: NAME -->`` and ``<!-- end -->`` is rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bires import summary
+from bires.curves import Panel, collect
+from bires.errors import UserError
+from bires.report.content import Judged
+from bires.report.write import write
+from bires.runs import Run
+from bires.statistics import Estimate
+from bires.studies.records import STUDIES
+from bires.studies.reporting import about, guess
+
+BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
+"""What is kept beside the runs: the numbers behind figures and tables, byte for byte the same every time."""
+
+
+def collections(results: Path) -> dict[str, list[Run]]:
+    """Name → runs, for every folder under ``results`` that holds runs."""
+    folders = sorted(path for path in results.iterdir() if path.is_dir())
+    found = {path.name: sorted(m.parent for m in path.rglob("manifest.json")) for path in folders}
+    return {name: [Run(path) for path in paths] for name, paths in found.items() if paths}
+
+
+def study_of(name: str, panels: Sequence[Panel]) -> str | None:
+    return name if name in STUDIES else guess(panels)
+
+
+def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> list[Path]:
+    """Rewrites everything that is made from ``results``."""
+    written = []
+    panels_of = {name: collect(runs) for name, runs in collections(results).items()}
+    for name, panels in panels_of.items():
+        out = reports / name
+        files = write(panels, out, about(panels, study_of(name, panels), "make figures"))
+        figures = docs / "figures" / name
+        figures.mkdir(parents=True, exist_ok=True)
+        for path in files:
+            if path.name in KEPT:
+                written.append(Path(shutil.copyfile(path, results / name / path.name)))
+            elif path.suffix == ".png":
+                written.append(Path(shutil.copyfile(path, figures / path.name)))
+    for page in pages:
+        page.write_text(fill(page.read_text(encoding="utf-8"), panels_of), encoding="utf-8")
+    return written + list(pages)
+
+
+def fill(text: str, panels_of: dict[str, list[Panel]]) -> str:
+    """A page with every marked block rewritten."""
+
+    def block(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in panels_of:
+            raise UserError(f"The page asks for the results {name!r}; there are: {', '.join(panels_of)}.")
+        panels = panels_of[name]
+        body = results_block(panels) if found["kind"] == "results" else claims_block(name, panels)
+        return f"<!-- {found['kind']}: {name} -->\n{body}\n<!-- end -->"
+
+    return BLOCK.sub(block, text)
+
+
+def results_block(panels: Sequence[Panel]) -> str:
+    """One line per task and kind that has a baseline beside it."""
+    lines = ["| task | steps | baseline | | AUC improvement [95 % interval] |", "|---|---|---|---|---|"]
+    for panel in panels:
+        rows = {row.kind: row for row in summary.summarise(panel)}
+        if panel.base is None:
+            continue
+        base = rows[panel.base.label]
+        for row in rows.values():
+            if row.improvement is not None:
+                ends = [f"{row.kind} {final(row)}", percent(row.improvement)]
+                start = f"| {panel.title} | {row.last_step:,} | {base.kind} {final(base)} |".replace(",", " ")
+                lines.append(f"{start} {' | '.join(ends)} |")
+    return "\n".join(lines)
+
+
+def final(row: summary.Row) -> str:
+    note = f", {row.diverged} diverged" if row.diverged else ""
+    return f"{row.final_return:.0f} ± {row.final_error:.0f} (n = {row.members}{note})"
+
+
+def percent(found: Estimate) -> str:
+    return found.show("+.0%").replace("%", " %").replace("-", "−")
+
+
+def claims_block(name: str, panels: Sequence[Panel]) -> str:
+    """The study's claims beside what was measured, and how far from the paper's scale that was."""
+    found = about(panels, study_of(name, panels), "")
+    lines = ["| claim of the paper | paper | ours [95 % interval] | verdict |", "|---|---|---|---|"]
+    lines += [f"| {c.statement} | {c.paper or '–'} | {measured(c)} | **{c.answer}** |" for c in found.claims]
+    return "\n".join([*lines, *(f"\n{note}" for note in found.notes)])
+
+
+def measured(claim: Judged) -> str:
+    if claim.value is None:
+        return "–"
+    if claim.unit == "share":
+        return percent(claim.value)
+    return claim.value.show(".3g")
+
+
+def main(arguments: Sequence[str]) -> None:
+    if len(arguments) < 3:
+        sys.exit("Usage: python -m bires.studies.publish RESULTS DOCS REPORTS PAGE…")
+    results, docs, reports, *pages = map(Path, arguments)
+    try:
+        for path in publish(results, docs, reports, pages):
+            print(path)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,80 @@
+"""A study's report: its claims judged by the curves there are, and how far these are from the paper's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bires.config import Config
+from bires.curves import Panel, collect
+from bires.report.content import About, Judged
+from bires.report.write import write
+from bires.runs import Run
+from bires.studies import plan
+from bires.studies.records import STUDIES, Study
+
+
+def report(runs: Sequence[Run], out: Path, name: str | None, command: str) -> list[Path]:
+    """Writes the report of some runs; of a study, if they are a study's."""
+    panels = collect(run for run in runs if run.evaluations.height)
+    return write(panels, out, about(panels, name or guess(panels), command))
+
+
+def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
+    if name is None:
+        tasks = ", ".join(dict.fromkeys(panel.task for panel in panels))
+        return About(f"bires: {tasks if len(tasks) < 60 else f'{len(panels)} tasks'}", "", command=command)
+    study = plan.get(name)
+    return About(f"bires: {name}", study.summary, notes(study, panels), judge(study, panels), command)
+
+
+def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
+    """Every claim of the study beside what was measured."""
+    found = [(claim, claim.measure(panels)) for claim in study.claims]
+    return tuple(Judged(c.statement, c.paper, f.value, f.unit, f.answer) for c, f in found)
+
+
+def guess(panels: Sequence[Panel]) -> str | None:
+    """The study whose algorithms these are: the first, all of whose algorithms and values of η are there."""
+    there = {(kind.algorithm, kind.eta) for panel in panels for kind in panel.kinds}
+    for name, study in STUDIES.items():
+        wanted = {
+            (algorithm, eta if any(k[0] == algorithm and k[1] is not None for k in there) else None)
+            for part in study.parts
+            for algorithm in part.settings["algorithm"]
+            for eta in part.settings["eta"]
+        }
+        if wanted and wanted <= there:
+            return name
+    return None
+
+
+def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
+    """In what the runs fall short of the paper's scale, and what is missing or not finished."""
+    if not panels:
+        return ()
+    tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
+    missing = [task for task in tasks if task not in {panel.task for panel in panels}]
+    steps = min(int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps))
+    wanted = max(int(part.settings.get("steps", Config.steps)) for part in study.parts)
+    seeds = min(len(kind.returns) for panel in panels for kind in panel.kinds)
+    configs = [run.config for panel in panels for run in panel.runs]
+    episodes = min(config.eval_episodes for config in configs)
+    short = [
+        f"{len(tasks) - len(missing)} of {len(tasks)} tasks" if missing else "",
+        f"{steps:,} of {wanted:,} steps" if steps < wanted else "",
+        f"{seeds} of {study.seeds} seeds" if seeds < study.seeds else "",
+        f"{episodes} of {Config.eval_episodes} evaluation episodes" if episodes < Config.eval_episodes else "",
+        "" if {config.protocol for config in configs} == {"paper"} else "protocol modern",
+    ]
+    lacking = [text for text in short if text]
+    unfinished = [run.config.task for panel in panels for run in panel.runs if not run.finished]
+    return tuple(
+        text
+        for text in (
+            f"Not the paper's scale: {'; '.join(lacking)}." if lacking else "",
+            f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
+            f"Not finished: {', '.join(unfinished)}." if unfinished else "",
+        )
+        if text
+    )

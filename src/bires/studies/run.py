@@ -1,0 +1,63 @@
+"""Running a study: what is finished stays, what is half done goes on, what is missing is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+
+from bires import config as configs
+from bires.api import start
+from bires.display import Display
+from bires.errors import UserError
+from bires.runs import Run
+from bires.studies.plan import Job
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the populations of a study."""
+
+    runs: tuple[Run, ...]
+    """All that have a curve, finished or not."""
+    failures: dict[Path, str]
+    """Run folder → why it could not be run."""
+
+
+def fill(jobs: Sequence[Job], workers: int | None, display: Display) -> Outcome:
+    """Runs every population that is not finished; one that cannot run does not stop the others.
+
+    Raises `bires.trainer.Stopped` when the process is asked to stop: the same call continues.
+    """
+    failures: dict[Path, str] = {}
+    left = unfinished(jobs)
+    for number, job in enumerate(left, 1):
+        display.say(f"{number} of {len(left)}: {job.members} members, {job.config.steps:,} steps")
+        try:
+            start(job.config, job.path, workers, display)
+        except UserError as error:
+            failures[job.path] = str(error)
+            display.say(f"{job.config.task} cannot run; the others go on.\n{error}")
+        # The next task has other sizes: its programs are new anyway.
+        jax.clear_caches()  # type: ignore[no-untyped-call]
+    return Outcome(tuple(runs_of(jobs)), failures)
+
+
+def unfinished(jobs: Sequence[Job]) -> list[Job]:
+    """What is left to do; refuses folders that hold something else, before anything is begun."""
+    for job in jobs:
+        if job.started and Run(job.path).config != job.config:
+            differences = configs.difference(configs.to_json(Run(job.path).config), configs.to_json(job.config))
+            raise UserError(
+                f"{job.path} holds a run with another configuration; nothing was changed.\n  "
+                + "\n  ".join(differences)
+                + "\nGive another --out, or the settings that study was begun with."
+            )
+    return [job for job in jobs if not job.finished]
+
+
+def runs_of(jobs: Sequence[Job]) -> list[Run]:
+    """The runs that have something to show."""
+    return [Run(job.path) for job in jobs if (job.path / "evaluations.csv").exists()]

@@ -1,0 +1,50 @@
+"""Run folders with invented curves, written by the code that training writes them with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bires import config as configs
+from bires.config import Config, Member
+from bires.runs import Folder, Run
+
+
+def rising(member: Member, step: int, steps: int) -> float:
+    """A curve that rises with the steps, faster with a forward term, by an amount that its seed decides."""
+    luck = np.random.default_rng([member.seed, int(1000 * (member.eta or 0))]).normal(1.0, 0.2)
+    return float(luck * (500.0 if member.eta is None else 500.0 + 800.0 * member.eta) * step / steps)
+
+
+def make_run(
+    path: Path,
+    config: Config,
+    curve: Callable[[Member, int, int], float] = rising,
+    diverged: dict[int, int] | None = None,
+    upto: int | None = None,
+    without: tuple[int, ...] = (),
+) -> Run:
+    """A run of ``config`` up to a step: diverged members have no points after their step, some have none at all."""
+    ends, last = diverged or {}, config.steps if upto is None else upto
+    members = configs.members(config)
+    path.mkdir(parents=True, exist_ok=True)
+    folder = Folder(path)
+    folder.create(config, members, {"platform": "cpu"})
+    evaluations, metrics = folder.open(None)
+    with evaluations, metrics:
+        for step in range(0, last + 1, config.eval_every):
+            rows = []
+            for member in members:
+                if member.member in without or step >= ends.get(member.member, step + 1):
+                    continue
+                value = curve(member, step, config.steps)
+                rows.append((member.member, step, 1, value, 0.0, value, value, 1000.0, 0.0, 0.0))
+            evaluations.write(rows)
+            metrics.write([(member.member, step, 1, 0.0, step, 0.5, 1.0, 0.1) for member in members])
+    done = last >= config.steps
+    folder.write_members(config, members, ends, end=done)
+    if done:
+        folder.finish()
+    return Run(path)

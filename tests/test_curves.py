@@ -1,0 +1,102 @@
+"""Curves of runs: unequal lengths, diverged and missing members, runs that may and may not be pooled."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bires.config import Config
+from bires.curves import collect, curves
+from bires.summary import summarise, totals
+from tests.synthetic import make_run
+
+PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
+
+
+def by_seed(member, step, steps):
+    return 10.0 * member.seed + step / 100
+
+
+def test_curves_by_kind_in_order(tmp_path):
+    ddpg, bi = curves(make_run(tmp_path / "a", PAIR, by_seed))
+    assert (ddpg.label, bi.label) == ("ddpg", "bi-res-ddpg(0.05)")
+    assert ddpg.steps.tolist() == [0, 100, 200, 300, 400]
+    assert ddpg.returns.tolist() == [[s * 10 + i for i in range(5)] for s in range(3)]
+    assert bi.eta == 0.05
+    assert ddpg.diverged == bi.missing == 0
+
+
+def test_a_diverged_member_keeps_its_last_evaluation_and_is_counted(tmp_path):
+    run = make_run(tmp_path / "a", PAIR, by_seed, diverged={1: 250})
+    ddpg, bi = curves(run)
+    assert ddpg.returns[1].tolist() == [10, 11, 12, 12, 12]
+    assert ddpg.diverged_at == (None, 250, None)
+    assert ddpg.steps.tolist() == bi.steps.tolist() == [0, 100, 200, 300, 400]
+    row = summarise(collect([run])[0])[0]
+    assert (row.members, row.diverged) == (3, 1)
+    assert row.final_return == pytest.approx((4 + 12 + 24) / 3)
+
+
+def test_when_all_diverge_the_curve_ends_where_the_last_one_did(tmp_path):
+    alone = replace(PAIR, algorithm=("ddpg",), seed=(0, 1))
+    (ddpg,) = curves(make_run(tmp_path / "a", alone, by_seed, diverged={0: 150, 1: 350}))
+    assert ddpg.steps.tolist() == [0, 100, 200, 300]
+    assert ddpg.returns[0].tolist() == [0, 1, 1, 1]
+
+
+def test_missing_members_are_left_out_and_counted(tmp_path):
+    run = make_run(tmp_path / "a", PAIR, by_seed, without=(0, 3, 4, 5))
+    ddpg, bi = curves(run)
+    assert ddpg.seeds == (1, 2)
+    assert ddpg.missing == 1
+    assert bi.missing == 3
+    assert bi.returns.shape == (0, 5)
+    rows = summarise(collect([run])[0])
+    assert rows[1].auc is None
+    assert rows[1].improvement is None
+
+
+def test_runs_of_unequal_length_are_cut_to_what_they_share(tmp_path):
+    whole, half = replace(PAIR, algorithm=("ddpg",)), replace(PAIR, algorithm=("bi-res-ddpg",))
+    panels = collect([make_run(tmp_path / "a", whole, by_seed), make_run(tmp_path / "b", half, by_seed, upto=200)])
+    assert len(panels) == 1
+    assert [kind.steps.tolist() for kind in panels[0].kinds] == [[0, 100, 200]] * 2
+    assert [row.improvement is not None for row in summarise(panels[0])] == [False, True]
+
+
+def test_runs_under_other_protocols_do_not_share_a_panel(tmp_path):
+    first = make_run(tmp_path / "a", PAIR)
+    second = make_run(tmp_path / "b", replace(PAIR, seed=(7,), protocol="paper"))
+    panels = collect([first, second])
+    assert [panel.title for panel in panels] == ["walker-stand, protocol=modern", "walker-stand, protocol=paper"]
+
+
+def test_seeds_of_two_runs_are_pooled(tmp_path):
+    one = make_run(tmp_path / "a", replace(PAIR, seed=(0, 1)))
+    two = make_run(tmp_path / "b", replace(PAIR, seed=(2,)))
+    (panel,) = collect([one, two])
+    assert [kind.seeds for kind in panel.kinds] == [(0, 1, 2)] * 2
+
+
+def test_totals_over_tasks(tmp_path):
+    runs = []
+    for number, task in enumerate(("walker-stand", "walker-walk", "walker-run")):
+        config = Config(task, algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1), steps=200, warmup=10, eval_every=100)
+
+        def curve(member, step, steps, number=number):
+            if number == 2:
+                return 0.0 if member.eta is None else 1.0
+            return (1.0 + member.seed) * (1.0 if member.eta is None else 1.5)
+
+        runs.append(make_run(tmp_path / task, config, curve, diverged={0: 150} if number == 0 else None))
+    base, bi = totals(collect(runs))
+    assert base.median_improvement is None
+    assert (bi.tasks, bi.undefined) == (3, 1)
+    assert bi.median_improvement is not None
+    assert bi.median_improvement.value == pytest.approx(0.5)
+    assert base.divergence.value == pytest.approx(1 / 6)
+    assert bi.divergence.value == 0
+    assert bi.probability is not None
+    # Two tasks: 1.5 beats 1, loses to 2; 3 beats both. The third: wins always.
+    assert bi.probability.value == pytest.approx((0.75 + 0.75 + 1) / 3)
+    assert np.isfinite(bi.iqm.low)

@@ -1,0 +1,94 @@
+"""What the repository shows is what its raw curves make: `make figures` changes nothing."""
+
+import re
+import shutil
+from pathlib import Path
+
+import matplotlib
+import pytest
+from PIL import Image
+
+from bires import figures, summary
+from bires.curves import collect
+from bires.errors import UserError
+from bires.report.write import tables
+from bires.studies import publish
+from bires.studies.reporting import about
+from tests.synthetic import make_run
+from tests.test_report import three_runs
+
+ROOT = Path(__file__).parents[1]
+COLLECTIONS = publish.collections(ROOT / "results")
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reproducing.md"]
+ADVICE = "run `make figures` and commit what it writes"
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_tables_beside_the_runs_are_theirs(name, tmp_path):
+    panels = collect(COLLECTIONS[name])
+    for path in tables(summary.find(panels), tmp_path, about(panels, publish.study_of(name, panels), "")):
+        assert path.read_bytes() == (ROOT / "results" / name / path.name).read_bytes(), f"{path.name}: {ADVICE}"
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_figures_were_drawn_from_the_committed_curves(name):
+    drawn = sorted((ROOT / "docs" / "figures" / name).glob("*.png"))
+    assert drawn, ADVICE
+    source = f"curves sha256 {figures.fingerprint(collect(COLLECTIONS[name]))}"
+    for path in drawn:
+        with Image.open(path) as image:
+            assert image.info["Source"] == source, f"{path.name}: {ADVICE}"
+
+
+def test_the_readmes_figure_is_redrawn_byte_for_byte(tmp_path):
+    name = "learning"
+    (drawn,) = figures.save_curves(collect(COLLECTIONS[name]), tmp_path / "curves.png")
+    committed = ROOT / "docs" / "figures" / name / "curves.png"
+    with Image.open(committed) as image:
+        if matplotlib.__version__ not in image.info["Software"]:
+            pytest.skip(f"the committed figure was drawn by {image.info['Software']}")
+    assert drawn.read_bytes() == committed.read_bytes(), ADVICE
+
+
+def test_every_figure_on_a_page_is_one_of_ours():
+    for page in PAGES:
+        for found in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            path = (page.parent / found).relative_to(ROOT / "docs" / "figures")
+            assert (ROOT / "docs" / "figures" / path).is_file(), found
+            assert path.parts[0] in COLLECTIONS or path.parts[0] == "linear", found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_on_pages_are_those_of_the_results(page):
+    text = page.read_text(encoding="utf-8")
+    panels = {name: collect(runs) for name, runs in COLLECTIONS.items()}
+    assert publish.fill(text, panels) == text, ADVICE
+
+
+def test_publishing_notices_new_curves(tmp_path):
+    results, docs, page = tmp_path / "results", tmp_path / "docs", tmp_path / "page.md"
+    three_runs(results / "auc")
+    page.write_text("before\n<!-- results: auc -->\nold\n<!-- end -->\n<!-- claims: auc -->\n<!-- end -->\nafter\n")
+    publish.publish(results, docs, tmp_path / "report", [page])
+    first = page.read_text()
+    assert "old" not in first
+    assert first.startswith("before\n<!-- results: auc -->\n| task |")
+    assert "| walker-walk | 400 |" in first
+    assert "1 diverged" in first
+    assert "| +20% |" in first
+    assert "3 of 33 tasks" in first
+    assert (docs / "figures" / "auc" / "auc.png").is_file()
+    assert (results / "auc" / "claims.csv").is_file()
+    shutil.rmtree(results / "auc" / "walker-run")
+    panels = {name: collect(runs) for name, runs in publish.collections(results).items()}
+    assert "2 of 33 tasks" in publish.fill(first, panels)
+    with pytest.raises(UserError, match="asks for the results 'other'; there are: auc"):
+        publish.fill("<!-- results: other -->\n<!-- end -->", panels)
+
+
+def test_any_name_may_be_a_collection(tmp_path):
+    from tests.test_report import PAIR
+
+    make_run(tmp_path / "mine" / "run", PAIR)
+    (tmp_path / "empty").mkdir()
+    assert list(publish.collections(tmp_path)) == ["mine"]

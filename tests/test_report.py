@@ -1,0 +1,218 @@
+"""The report: what is in it, that it is the same every time, and that it works in a real browser."""
+
+import csv
+import json
+import re
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bires import figures
+from bires.config import Config
+from bires.curves import collect
+from bires.envs.tasks import SHORT
+from bires.errors import UserError
+from bires.report.content import About
+from bires.report.write import page as write_page
+from bires.studies.reporting import about, guess, report
+from bires.summary import find
+from tests.synthetic import make_run
+
+PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
+
+
+def three_runs(folder):
+    tasks = ("walker-stand", "walker-walk", "walker-run")
+    ends = {"walker-walk": {4: 250}}
+    return [make_run(folder / task, replace(PAIR, task=task), diverged=ends.get(task)) for task in tasks]
+
+
+def make_page(runs, out, command=""):
+    """report.html alone, without figures."""
+    panels = collect(runs)
+    out.mkdir()
+    write_page(find(panels), out, about(panels, guess(panels), command))
+
+
+def data_of(page: Path):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_all_files_are_written_hold_the_numbers_and_stay_the_same(tmp_path):
+    runs = three_runs(tmp_path / "runs")
+    for folder in ("one", "two"):
+        report(runs, tmp_path / folder, None, "bires report …")
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    drawn = [f"{name}.{kind}" for name in ("auc", "curves") for kind in ("pdf", "png", "svg")]
+    assert names == sorted(["report.html", "summary.csv", "totals.csv", "claims.csv", "curves.csv", *drawn])
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    with (tmp_path / "one" / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["task"] for row in rows] == [run.config.task for run in runs for _ in range(2)]
+    gain = float(rows[1]["auc"]) / float(rows[0]["auc"]) - 1
+    assert float(rows[1]["improvement"]) == pytest.approx(gain)
+    assert rows[0]["improvement"] == rows[0]["improvement_low"] == ""
+    with (tmp_path / "one" / "claims.csv").open() as file:
+        assert [row["paper"] for row in csv.DictReader(file)] == ["+20%", "+41%"]
+
+
+def test_the_page_holds_everything_and_loads_nothing(tmp_path):
+    make_page(three_runs(tmp_path / "runs"), tmp_path / "out", "bires report runs --out out")
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    data = data_of(tmp_path / "out" / "report.html")
+    assert [panel["title"] for panel in data["panels"]] == ["walker-stand", "walker-walk", "walker-run"]
+    assert data["diverged"] == [{"task": "walker-walk", "kind": "bi-res-ddpg(0.05)", "seed": 1, "step": 250}]
+    assert data["command"] == "bires report runs --out out"
+    for run in data["runs"]:
+        for file in run["files"]:
+            assert (tmp_path / "out" / file["href"]).is_file()
+
+
+def test_text_in_the_data_cannot_leave_its_place(tmp_path):
+    run = make_run(tmp_path / "run", PAIR)
+    write_page(find(collect([run])), tmp_path, About("</script><b>x", "</script><script>alert(1)</script>"))
+    text = (tmp_path / "report.html").read_text()
+    assert "alert(1)</script>" not in text
+    assert "<title>&lt;/script&gt;&lt;b&gt;x</title>" in text
+    assert data_of(tmp_path / "report.html")["summary"] == "</script><script>alert(1)</script>"
+
+
+def test_many_values_of_eta_get_a_panel_per_rule(tmp_path):
+    config = replace(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+    report([make_run(tmp_path / "run", config)], tmp_path / "out", "variants", "")
+    assert (tmp_path / "out" / "variants.svg").is_file()
+    data = data_of(tmp_path / "out" / "report.html")
+    assert [panel["title"] for panel in data["panels"]] == ["walker-stand, bi-res-ddpg", "walker-stand, res-ddpg"]
+    shades = [kind["colour"] for kind in data["panels"][0]["kinds"]]
+    assert len(set(shades)) == 5
+    assert shades == [kind["colour"] for kind in data["panels"][1]["kinds"]]
+    light = [sum(int(shade[i : i + 2], 16) * w for i, w in ((1, 0.2), (3, 0.7), (5, 0.1))) for shade in shades]
+    assert light == sorted(light)  # told apart in black and white, too
+
+
+def test_figures_carry_the_checksum_of_their_curves(tmp_path):
+    from PIL import Image
+
+    panels = collect(three_runs(tmp_path / "runs"))
+    (path,) = figures.save_curves(panels, tmp_path / "curves.png")
+    with Image.open(path) as image:
+        assert image.info["Source"] == f"curves sha256 {figures.fingerprint(panels)}"
+    other = collect(three_runs(tmp_path / "others")[:2])
+    assert figures.fingerprint(other) != figures.fingerprint(panels)
+
+
+def test_nothing_to_report(tmp_path):
+    with pytest.raises(UserError, match="no run has been evaluated"):
+        report([], tmp_path, None, "")
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium: Playwright's own, or the system's."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+    system = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with api.sync_playwright() as playwright:
+        try:
+            opened = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
+        except api.Error as error:
+            pytest.skip(f"no browser here (playwright install chromium, or apt install chromium): {error.message[:80]}")
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page without a network that fails the test on any error or request beyond the file itself."""
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    opened.on("requestfailed", lambda request: wrong.append(f"request {request.url}"))
+    yield opened
+    context.close()
+    assert not wrong
+
+
+def show(page, path: Path):
+    start = time.perf_counter()
+    page.goto(path.resolve().as_uri())
+    page.wait_for_selector("body[data-ready=yes]")
+    return time.perf_counter() - start
+
+
+def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
+    make_page(three_runs(tmp_path / "runs"), tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    curves = page.locator("#curves path.curve")
+    assert curves.count() == 6
+    page.locator("input[name=algorithm][value=ddpg]").uncheck()
+    assert curves.count() == 3
+    assert page.locator("#curves path.curve[data-label=ddpg]").count() == 0
+    page.locator("input[name=algorithm][value=ddpg]").check()
+    page.locator("input[name=seeds]").check()
+    assert page.locator("#curves path.seed").count() == 18
+    page.locator("input[name=seed][value='2']").uncheck()
+    assert page.locator("#curves path.seed").count() == 12
+
+    first = page.locator("#curves svg.chart").first
+    first.scroll_into_view_if_needed()
+    box = first.bounding_box()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.4 * box["height"])
+    shown = page.locator("#tip").inner_text()
+    assert "step 200" in shown
+    assert "ddpg" in shown
+    assert "(n = 2)" in shown
+
+    whole = first.text_content()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.4 * box["height"], steps=4)
+    page.mouse.up()
+    assert first.text_content() != whole
+    assert page.locator("#curves .panel button:visible").count() == 1
+    first.dblclick()
+    assert first.text_content() == whole
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tip").is_visible()
+
+    bars = page.locator("#auc rect.bar").count()
+    assert bars == 3
+    heads = page.locator("#table th button")
+    heads.nth(8).click()
+    areas = [float(text.replace(",", "")) for text in page.locator("#table tbody td:nth-child(9)").all_inner_texts()]
+    assert areas == sorted(areas)
+    assert page.locator("#diverged tbody tr").count() == 1
+    assert page.locator("#claims tbody tr").count() == 2
+
+
+def test_eta_can_be_toggled(page, tmp_path):
+    config = replace(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+    make_page([make_run(tmp_path / "run", config)], tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    assert page.locator("#curves path.curve").count() == 10
+    page.locator("input[name=eta][value='0.4']").uncheck()
+    assert page.locator("#curves path.curve").count() == 8
+
+
+def test_a_report_of_all_tasks_is_small_and_opens_quickly(page, tmp_path):
+    config = replace(PAIR, seed=tuple(range(5)), steps=1_000_000, warmup=10_000, eval_every=10_000)
+    runs = [make_run(tmp_path / "runs" / task, replace(config, task=task)) for task in SHORT]
+    make_page(runs, tmp_path / "out")
+    path = tmp_path / "out" / "report.html"
+    assert path.stat().st_size < 15e6
+    assert show(page, path) < 3.0
+    assert page.locator("#curves svg.chart").count() == 33
+    page.locator("input[type=search]").fill("humanoid")
+    assert page.locator("#curves .panel:visible").count() == 3

@@ -1,0 +1,121 @@
+"""Studies as a user runs them: killed, continued, planned, and refused when a part is missing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bires.config import Config
+from bires.errors import UserError
+from bires.runs import Run
+from bires.studies import plan
+from bires.studies.records import STUDIES, Part, Study
+from bires.studies.run import unfinished
+from tests.synthetic import make_run
+from tests.test_cli import bires
+
+
+def words(out: Path) -> list[str]:
+    return ["reproduce", "mujoco", "--scale", "smoke", "--task", "Hopper", "Swimmer", "--seeds", "1", "--out", str(out)]
+
+
+def test_a_killed_study_does_only_what_is_missing(tmp_path):
+    out = tmp_path / "study"
+    process = subprocess.Popen([sys.executable, "-m", "bires", *words(out)], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not (out / "Swimmer" / "manifest.json").exists():  # Hopper is finished, Swimmer has just begun
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert Run(out / "Hopper").finished
+    assert not Run(out / "Swimmer").finished
+    untouched = {path: path.stat().st_mtime_ns for path in (out / "Hopper").rglob("*") if path.is_file()}
+
+    again = bires(*words(out))
+    assert again.returncode == 0, again.stderr
+    assert f"run {out / 'Swimmer'}" in again.stdout
+    assert f"run {out / 'Hopper'}" not in again.stdout
+    assert Run(out / "Swimmer").finished
+    assert {path: path.stat().st_mtime_ns for path in untouched} == untouched
+    made = {path.name for path in (out / "report-mujoco").iterdir()}
+    assert {"report.html", "curves.png", "curves.svg", "curves.pdf", "summary.csv", "auc.png"} <= made
+
+    first = (out / "report-mujoco" / "summary.csv").read_bytes()
+    third = bires(*words(out))
+    assert third.returncode == 0
+    assert "run " not in third.stdout
+    assert (out / "report-mujoco" / "summary.csv").read_bytes() == first
+
+
+def test_an_interrupted_study_exits_with_3_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "study"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bires", *words(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 240
+    while not (out / "Hopper" / "evaluations.csv").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 3, errors
+    assert "`bires reproduce mujoco --scale smoke --task Hopper Swimmer --seeds 1 --out" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["auc", "variants"])
+def test_smoke_makes_every_output(study, tmp_path):
+    done = bires("reproduce", study, "--scale", "smoke", "--quiet", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    made = {path.name for path in (tmp_path / "out" / "report").iterdir()}
+    figures = {"curves.png", "auc.pdf"} if study == "auc" else {"variants.png", "variants.pdf"}
+    assert {"report.html", "summary.csv", "claims.csv"} | figures <= made
+
+
+@pytest.mark.slow
+def test_a_dry_run_measures_and_runs_nothing(tmp_path):
+    done = bires(*words(tmp_path / "out"), "--dry-run", env=os.environ | {"COLUMNS": "140"})
+    assert done.returncode == 0, done.stderr
+    assert "0 of 2 populations are finished" in done.stdout
+    assert "Swimmer" in done.stdout
+    assert "all" in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (["reproduce", "auk"], "Did you mean 'auc'"),
+        (["reproduce", "mujoco", "--task", "Hoper"], "Did you mean 'Hopper'"),
+        (["reproduce", "auc", "--scale", "large"], "smoke"),
+        (["report"], "RUN"),
+        (["report", "nowhere"], "is not a run folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input(given, answer, tmp_path):
+    done = bires(*given, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert answer in done.stderr + done.stdout
+
+
+def test_a_study_whose_parts_are_missing_says_which(monkeypatch, tmp_path):
+    part = Part(("walker-stand",), {"algorithm": ("ddpg", "td9-ddpg"), "eta": (0.1,), "telescope": 3})
+    monkeypatch.setitem(STUDIES, "future", Study("not yet", (part,), 5, "curves"))
+    with pytest.raises(UserError, match="'future' needs td9-ddpg, --telescope, which this version does not have"):
+        plan.jobs("future", "smoke", tmp_path, {})
+
+
+def test_a_folder_with_other_settings_is_refused_before_anything_runs(tmp_path):
+    jobs = plan.jobs("mujoco", "smoke", tmp_path, {})
+    make_run(tmp_path / "Hopper", Config("Hopper", steps=400, warmup=10, eval_every=100))
+    with pytest.raises(UserError, match=r"another configuration(.|\n)*--steps: 400 there, 200 now"):
+        unfinished(jobs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Hopper"]
