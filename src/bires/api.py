@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,19 @@ def train(
     *,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
+    checkpoint_minutes: float = Options.checkpoint_minutes,
+    keep_going: bool = False,
     quiet: bool = False,
     **settings: Any,
 ) -> Run:
     """Trains a population and returns its run; calling it again with the same ``out`` continues it.
 
-    Settings are the fields of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg",
-    "bi-res-ddpg"], eta=0.05``. ``seeds=5`` is short for ``seed=range(5)``.
+    ``workers``, ``checkpoint_minutes`` and ``keep_going`` are those of `bires.trainer.Options`. Settings are the fields
+    of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg", "bi-res-ddpg"], eta=0.05``.
+    ``seeds=5`` is short for ``seed=range(5)``.
     """
-    return start(make_config(task, settings), out, workers, Display(quiet=quiet))
+    options = Options(workers, checkpoint_minutes, keep_going)
+    return start(make_config(task, settings), out, options, Display(quiet=quiet))
 
 
 def compare(task: str, **settings: Any) -> Run:
@@ -47,7 +51,7 @@ def compare(task: str, **settings: Any) -> Run:
 
 def resume(path: str | os.PathLike[str], *, workers: int | None = None, quiet: bool = False) -> Run:
     """Continues a run exactly where its newest checkpoint left it."""
-    return start(Run(path).config, path, workers, Display(quiet=quiet))
+    return start(Run(path).config, path, Options(workers), Display(quiet=quiet))
 
 
 def make_config(task: str, settings: dict[str, Any]) -> Config:
@@ -76,14 +80,13 @@ def seeds(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def start(config: Config, out: str | os.PathLike[str] | None, workers: int | None, display: Display) -> Run:
+def start(config: Config, out: str | os.PathLike[str] | None, options: Options, display: Display) -> Run:
     """Trains with a display, and stops in order when the process is asked to."""
     path = Path(out) if out is not None else default_out(config.task)
     configs.validate(config)
     with display, stoppable() as stop:
         display.begin(config, configs.members(config), path)
-        options = Options(workers=workers, report=display.report, say=display.say)
-        return run_training(config, path, options, stop)
+        return run_training(config, path, replace(options, report=display.report, say=display.say), stop)
 
 
 def default_out(task: str) -> Path:

@@ -7,6 +7,7 @@ since the last checkpoint. Arrays are in safetensors files and the rest in JSON:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -48,6 +49,16 @@ class Segment:
     stop: int
     sha256: str
 
+    @property
+    def plausible(self) -> bool:
+        """Whether this may be a file of ours: never a path, and steps in order."""
+        numbers = type(self.start) is int and type(self.stop) is int
+        return numbers and 0 <= self.start < self.stop and self.file == segment_name(self.start, self.stop)
+
+
+def segment_name(start: int, stop: int) -> str:
+    return f"replay-{start:012d}-{stop:012d}.safetensors"
+
 
 def digest(path: Path) -> str:
     with path.open("rb") as file:
@@ -64,8 +75,11 @@ def flush(path: Path) -> None:
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> str:
-    """Writes arrays and returns the file's checksum."""
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    """Writes arrays and returns the file's checksum; a disk that does not take them is an `OSError`."""
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    except SafetensorError as error:
+        raise OSError(errno.ENOSPC, str(error), str(path)) from error
     flush(path)
     return digest(path)
 
@@ -95,7 +109,7 @@ class Store:
         """Writes the replay rows (members, steps, width) of the steps from ``start``."""
         self.path.mkdir(exist_ok=True)
         stop = start + rows.shape[1]
-        name = f"replay-{start:012d}-{stop:012d}.safetensors"
+        name = segment_name(start, stop)
         aside = self.path / (name + ".part")
         sha256 = save_arrays(aside, {"rows": rows})
         aside.replace(self.path / name)
@@ -132,24 +146,35 @@ class Store:
         meta = self._meta(folder)
         try:
             segments = [Segment(**segment) for segment in meta["replay"]]
-            arrays_sha256, data = meta["arrays_sha256"], meta["data"]
-        except (KeyError, TypeError) as error:
-            raise CorruptCheckpoint(f"{folder}/meta.json lacks {error}") from error
-        for segment in segments if with_replay else ():
-            if Path(segment.file).name != segment.file:
-                raise CorruptCheckpoint(f"{folder} names a file outside its folder: {segment.file!r}")
-            if not (self.path / segment.file).is_file():
+            arrays_sha256, data = meta["arrays_sha256"], dict(meta["data"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptCheckpoint(f"{folder}/meta.json is not a checkpoint's: {error}") from error
+        for segment in segments:
+            if not segment.plausible:
+                raise CorruptCheckpoint(f"{folder}/meta.json names a replay file that no run wrote: {segment}")
+            if with_replay and not (self.path / segment.file).is_file():
                 raise CorruptCheckpoint(f"{self.path / segment.file} is missing")
         return Checkpoint(step, load_arrays(folder / "arrays.safetensors", arrays_sha256), data, segments)
 
     def load_replay(self, segment: Segment) -> np.ndarray:
         return load_arrays(self.path / segment.file, segment.sha256)["rows"]
 
+    def clear_parts(self) -> None:
+        """Removes what an interrupted write left."""
+        for path in self.path.glob("*.part"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def verify(self, segment: Segment) -> None:
+        """Refuses a replay file that is not the one that was written, without loading it."""
+        path = self.path / segment.file
+        if digest(path) != segment.sha256:
+            raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
+
     def _meta(self, folder: Path) -> dict[str, Any]:
         try:
             sha256, _, text = (folder / "meta.json").read_text().partition("\n")
             meta = json.loads(text)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise CorruptCheckpoint(f"{folder}/meta.json cannot be read: {error}") from error
         if hashlib.sha256(text.encode()).hexdigest() != sha256 or not isinstance(meta, dict):
             raise CorruptCheckpoint(f"{folder}/meta.json is not the file that was written (its checksum differs)")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from bires.cohort import Cohort
     from bires.trainer import Trainer
 
+HOST = ("running_return", "finished_sum", "finished_count")
+"""What a cohort counts on this side."""
+
 
 def capture(trainer: Trainer) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
@@ -24,7 +27,7 @@ def capture(trainer: Trainer) -> Checkpoint:
     parts = [flatten(cohort.state._replace(storage=None)) for cohort in cohorts]
     for name in parts[0]:
         arrays[f"state/{name}"] = np.concatenate([np.asarray(part[name]) for part in parts])
-    for name in ("running_return", "finished_sum", "finished_count"):
+    for name in HOST:
         arrays[f"host/{name}"] = np.concatenate([getattr(cohort, name) for cohort in cohorts])
     running = [cohort.pool.running(i) for cohort in cohorts for i in range(len(cohort.members))]
     for member, start in enumerate(running):
@@ -35,7 +38,7 @@ def capture(trainer: Trainer) -> Checkpoint:
         trainer.step,
         arrays,
         {
-            "sizes": {"evaluations": trainer.evaluations.size(), "metrics": trainer.metrics.size()},
+            "sizes": {"evaluations": trainer.evaluations.certain(), "metrics": trainer.metrics.certain()},
             "episodes": [start.episode for start in running],
             "returns": {str(member): value for member, value in trainer.returns.items()},
             "diverged": {str(member): step for member, step in trainer.diverged.items()},
@@ -79,7 +82,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         state = state._replace(storage=storage[mine])
         cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))
         cohort.action = cohort.state.action
-        for name in ("running_return", "finished_sum", "finished_count"):
+        for name in HOST:
             getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
 
     def rebuild(cohort: Cohort) -> None:
@@ -91,6 +94,42 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         cohort.pool.begin(starts)
 
     trainer.each(rebuild)
+
+
+def check(trainer: Trainer, checkpoint: Checkpoint) -> None:
+    """Refuses a checkpoint that is whole but not this run's: nothing of the run has been touched yet."""
+    data, count = checkpoint.data, len(trainer.members)
+
+    def require(condition: bool, what: str) -> None:
+        if not condition:
+            raise CorruptCheckpoint(f"the checkpoint of step {checkpoint.step} has {what} that this run cannot have")
+
+    require(0 <= checkpoint.step <= trainer.config.steps, "a step")
+    sizes, episodes = data.get("sizes"), data.get("episodes")
+    require(isinstance(sizes, dict) and sizes.keys() == {"evaluations", "metrics"}, "sizes of files")
+    assert isinstance(sizes, dict)
+    for name, size in sizes.items():
+        path = trainer.folder.path / f"{name}.csv"
+        there = path.stat().st_size if path.is_file() else -1
+        require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
+    whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
+    require(whole and len(episodes or ()) == count, "episodes")
+    for name in ("diverged", "returns"):
+        found = data.get(name)
+        named = isinstance(found, dict) and all(str(key).isdigit() and int(key) < count for key in found)
+        require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
+    for member in range(count):
+        actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
+        require(actions.dtype == np.float32 and actions.shape[1:] == (trainer.space.action,), "actions")
+    template = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(count))._replace(storage=None)
+    named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
+    unflatten(template, named_arrays, np.arange(count))
+    for name in HOST:
+        require(checkpoint.arrays.get(f"host/{name}", np.zeros(0)).shape == (count,), name)
+    stop = max((segment.stop for segment in checkpoint.replay), default=0)
+    require(stop == checkpoint.step, "a replay")
+    for segment in checkpoint.replay:
+        trainer.store.verify(segment)
 
 
 def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.ndarray) -> Any:
@@ -129,7 +168,8 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], members: np.ndarray)
     for path, expected in paths:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         array = arrays.get(name)
-        if array is None or array.dtype != expected.dtype or array.shape[1:] != expected.shape[1:]:
+        fits = array is not None and array.shape[1:] == expected.shape[1:] and len(array) > members.max()
+        if array is None or not fits or array.dtype != expected.dtype:
             found = "nothing" if array is None else f"{array.dtype} {array.shape}"
             raise CorruptCheckpoint(f"array {name!r}: {found} where {expected.dtype} {expected.shape} was expected")
         leaves.append(array[members])

@@ -51,24 +51,33 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class Appender:
-    """A CSV file that only grows; `size` says how much of it is certain."""
+    """A CSV file that only grows, by whole rows; `certain` says how much of it would survive a power cut."""
 
     def __init__(self, path: Path, columns: Sequence[str], size: int | None) -> None:
         if size is None:
             path.write_text(",".join(columns) + "\n")
         else:
             os.truncate(path, size)  # rows after the checkpoint will be written again
-        self._file = path.open("a", newline="")
+        self._file: Any = path.open("ab", buffering=0)
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([[cell(value) for value in row] for row in rows])
-        self._file.write(text.getvalue())
-        self._file.flush()
+        whole, rest = self.size(), memoryview(text.getvalue().encode())
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(whole)  # a torn row would outlive us
+            raise
 
     def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def certain(self) -> int:
+        """The size, once what was written is on the disk."""
         os.fsync(self._file.fileno())
-        return self._file.tell()
+        return self.size()
 
     def __enter__(self) -> Appender:
         return self

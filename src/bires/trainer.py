@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import math
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,7 +25,7 @@ from bires.envs.adapter import recipe
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
 from bires.population import Program, compiled, make_agent
-from bires.resume import capture, restore
+from bires.resume import capture, check, restore
 from bires.runs import Folder, Lock, Run
 from bires.types import Space
 
@@ -49,6 +52,10 @@ class Options:
 
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
+    checkpoint_minutes: float = 10.0
+    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    keep_going: bool = False
+    """Whether to go on without checkpoints when they cannot be written."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
 
@@ -61,11 +68,32 @@ class Stopped(Exception):
         self.step = step
 
 
+class CannotWrite(Stopped):
+    """The system takes no more; the run can be continued from its last whole checkpoint once it does."""
+
+    def __init__(self, trainer: Trainer, error: OSError) -> None:
+        super().__init__(trainer.step)
+        whole = trainer.store.steps()
+        last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
+        self.args = (
+            f"stopped at step {trainer.step}: {error}; {last}. Make room (disk, quota, file limit) in "
+            f"{trainer.folder.path} first, or use --keep-going to train on without checkpoints",
+        )
+
+
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
+"""What an operating system says when a disk is full, a folder read-only or a limit reached."""
+
+
 class Trainer:
     """A run under way."""
 
     def __init__(self, config: Config, folder: Folder, options: Options) -> None:
         configs.validate(config)
+        if not 0 < options.checkpoint_minutes < math.inf:
+            raise UserError(
+                f"--checkpoint-minutes was given {options.checkpoint_minutes}; accepted: numbers above 0, such as 10."
+            )
         self.config, self.folder, self.options = config, folder, options
         self.members = configs.members(config)
         self.recipe = recipe(config.task, config.protocol)
@@ -78,6 +106,7 @@ class Trainer:
         self.returns: dict[int, float] = {}
         self.store = Store(folder.path)
         self.segments: list[Segment] = []
+        self.saved_at, self.saved_step = time.monotonic(), -1
         self.step = 0
         self.workers = choose_workers(len(self.members), options.workers, self.recipe.portable)
 
@@ -116,6 +145,7 @@ class Trainer:
                 self.each(lambda cohort: cohort.begin(self.program, self.compiled))
             else:
                 restore(self, checkpoint)
+                self.saved_step = checkpoint.step
             sizes = checkpoint.data["sizes"] if checkpoint else None
             self.evaluations, self.metrics = (opened.enter_context(file) for file in self.folder.open(sizes))
             fresh = checkpoint is None
@@ -137,8 +167,7 @@ class Trainer:
                 self._steps(until, stop)
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
-            if not self.store.steps() or self.store.steps()[0] != self.step:
-                self.save()
+            self.save()
             self.folder.write_members(config, self.members, self.diverged, end=True)
             self.folder.finish()
 
@@ -148,6 +177,8 @@ class Trainer:
             self.each(methodcaller("run", self.compiled, self.step, end))
             self.step = end
             self._record_frozen()
+            if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
+                self.save()
 
     def each(self, work: Callable[[Cohort], Any]) -> list[Any]:
         """Lets all cohorts do something, each in a thread of its own."""
@@ -207,8 +238,18 @@ class Trainer:
 
     def save(self) -> None:
         """A checkpoint of this moment."""
+        if self.saved_step == self.step:
+            return
         self._notice_divergence()
-        self.store.save(capture(self))
+        self.saved_at = time.monotonic()
+        try:
+            self.store.save(capture(self))
+            self.saved_step = self.step
+        except OSError as error:
+            self.store.clear_parts()
+            if not self.options.keep_going:
+                raise
+            self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
 
 
 shape: Any = jax.ShapeDtypeStruct
@@ -266,18 +307,31 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
             folder.create(config, trainer.members, {"platform": trainer.placement.platform, **placement})
         else:
             options.say(f"continuing {out} at step {checkpoint.step}")
-        trainer.run(checkpoint, stop)
+        try:
+            trainer.run(checkpoint, stop)
+        except CorruptCheckpoint as error:
+            raise UserError(f"The replay of {out} cannot be used; nothing was changed. {error}") from error
+        except OSError as error:
+            if error.errno not in REFUSALS:
+                raise
+            raise CannotWrite(trainer, error) from error
     return Run(out)
 
 
 def newest(trainer: Trainer) -> Checkpoint | None:
-    """The newest checkpoint that is whole."""
+    """The newest checkpoint that is whole; None where there never was one."""
+    problem = None
     for step in trainer.store.steps():
         try:
             checkpoint = trainer.store.load(step)
-            for segment in checkpoint.replay:
-                trainer.store.load_replay(segment)
+            check(trainer, checkpoint)
             return checkpoint
         except CorruptCheckpoint as error:
+            problem = error
             trainer.options.say(f"checkpoint at step {step} is left out: {error}")
+    if problem is not None:
+        raise UserError(
+            f"No checkpoint in {trainer.store.path} can be used; nothing was changed. The oldest: {problem}\n"
+            f"Put a good copy back, or remove {trainer.store.path} to begin again at step 0."
+        )
     return None

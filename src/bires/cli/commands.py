@@ -14,6 +14,7 @@ from bires.config import Config, Whole
 if TYPE_CHECKING:
     from bires.display import Display
     from bires.runs import Run
+    from bires.trainer import Options
 
 
 class Interrupted(Exception):
@@ -28,10 +29,19 @@ class Output:
     """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
+    checkpoint_minutes: float = 10.0
+    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    keep_going: bool = False
+    """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
     quiet: bool = False
     """Print nothing but errors."""
     json: bool = False
     """Print one JSON object per line, for machines."""
+
+    def options(self) -> Options:
+        from bires.trainer import Options
+
+        return Options(self.workers, self.checkpoint_minutes, self.keep_going)
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,10 @@ class Resume:
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     workers: int | None = None
     """Environment processes; 0: none; default: chosen by size."""
+    checkpoint_minutes: float = 10.0
+    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    keep_going: bool = False
+    """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
     quiet: bool = False
     """Print nothing but errors."""
     json: bool = False
@@ -93,7 +107,8 @@ class Resume:
         from bires.runs import Run
 
         config = Run(self.run_folder).config
-        return train(config, Output(self.run_folder, self.workers, self.quiet, self.json))
+        flags = {name: getattr(self, name) for name in ("workers", "checkpoint_minutes", "keep_going", "quiet", "json")}
+        return train(config, Output(self.run_folder, **flags))
 
 
 @dataclass(frozen=True)
@@ -218,7 +233,7 @@ def train(config: Config, output: Output) -> int:
 
     display = Display(output.quiet, output.json)
     try:
-        run = start(config, output.out, output.workers, display)
+        run = start(config, output.out, output.options(), display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
     show(run, display)

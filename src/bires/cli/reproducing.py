@@ -32,7 +32,7 @@ def reproduce(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[st
     display = Display(output.quiet, output.json)
     again = command(name, scale, tasks, overrides, output.out)
     try:
-        outcome = fill(jobs, output.workers, display)
+        outcome = fill(jobs, output.options(), display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; `{again}` fills the rest") from None
     where = plan.report_folder(name, out)

@@ -14,6 +14,7 @@ from bires.display import Display
 from bires.errors import UserError
 from bires.runs import Run
 from bires.studies.plan import Job
+from bires.trainer import Options
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Outcome:
     """Run folder → why it could not be run."""
 
 
-def fill(jobs: Sequence[Job], workers: int | None, display: Display) -> Outcome:
+def fill(jobs: Sequence[Job], options: Options, display: Display) -> Outcome:
     """Runs every population that is not finished; one that cannot run does not stop the others.
 
     Raises `bires.trainer.Stopped` when the process is asked to stop: the same call continues.
@@ -36,7 +37,7 @@ def fill(jobs: Sequence[Job], workers: int | None, display: Display) -> Outcome:
     for number, job in enumerate(left, 1):
         display.say(f"{number} of {len(left)}: {job.members} members, {job.config.steps:,} steps")
         try:
-            start(job.config, job.path, workers, display)
+            start(job.config, job.path, options, display)
         except UserError as error:
             failures[job.path] = str(error)
             display.say(f"{job.config.task} cannot run; the others go on.\n{error}")

@@ -1,0 +1,224 @@
+"""What goes wrong around a run: hung workers, full disks, checkpoints made by somebody else, members that diverge."""
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import bires
+from bires.api import make_config
+from bires.checkpoint import Store
+from bires.envs import pool
+from bires.trainer import Options, Stopped, Trainer, train
+from tests.test_training import arrays, assert_same_state, contents
+
+
+def configured(quick, **more):
+    return make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | more)
+
+
+@pytest.fixture
+def stopped(tmp_path, quick):
+    """A run that stopped in order at step 30, its configuration and its store."""
+    config = configured(quick)
+    store = Store(tmp_path / "run")
+    with pytest.raises(Stopped):
+        train(config, tmp_path / "run", Options(workers=0), stop=lambda: store.steps() == [30, 0])
+    return config, store
+
+
+def newest(store: Store) -> Path:
+    return store.path / f"step-{store.steps()[0]:012d}"
+
+
+def rewrite_meta(folder: Path, change: Any) -> None:
+    """Changes a checkpoint's meta data as somebody would who knows the format: with a fitting checksum."""
+    meta = json.loads((folder / "meta.json").read_text().partition("\n")[2])
+    change(meta)
+    text = json.dumps(meta)
+    (folder / "meta.json").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n" + text)
+
+
+def replace_arrays(folder: Path, data: bytes) -> None:
+    (folder / "arrays.safetensors").write_bytes(data)
+    rewrite_meta(folder, lambda meta: meta.update(arrays_sha256=hashlib.sha256(data).hexdigest()))
+
+
+class Payload:
+    def __reduce__(self):
+        return os.mkdir, ("this-folder-must-not-exist",)
+
+
+def huge_header() -> bytes:
+    header = json.dumps({"state/key": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
+    return len(header).to_bytes(8, "little") + header
+
+
+def with_array(name: str, array: np.ndarray) -> Any:
+    def change(folder: Path) -> None:
+        found = load_file(folder / "arrays.safetensors") | {name: array}
+        save_file(found, folder / "other")
+        replace_arrays(folder, (folder / "other").read_bytes())
+
+    return change
+
+
+def in_meta(change: Any) -> Any:
+    return lambda folder: rewrite_meta(folder, change)
+
+
+MALICE = {
+    "a pickle for the arrays": lambda folder: replace_arrays(folder, pickle.dumps(Payload())),
+    "a header that claims terabytes": lambda folder: replace_arrays(folder, huge_header()),
+    "a path in place of a name": in_meta(lambda m: m["replay"][0].update(file="../../../../etc/passwd")),
+    "a replay of 10^12 steps": in_meta(lambda m: m["replay"][0].update(stop=10**12)),
+    "a size that would fill the disk": in_meta(lambda m: m["data"]["sizes"].update(metrics=10**15)),
+    "a size that is no number": in_meta(lambda m: m["data"]["sizes"].update(metrics="0; rm -rf")),
+    "another number of members": in_meta(lambda m: m["data"].update(episodes=[0] * 7)),
+    "an episode that is no number": in_meta(lambda m: m["data"].update(episodes=["0"])),
+    "another type": with_array("state/key", np.zeros((1, 2), np.float64)),
+    "another shape": with_array("state/learner.actor.layers.0.weight", np.zeros((1, 3, 999), np.float32)),
+    "too few members": with_array("state/alive", np.zeros((0,), bool)),
+    "meta that is a list": lambda folder: (folder / "meta.json").write_text(hashlib.sha256(b"[]").hexdigest() + "\n[]"),
+    "meta without end": lambda folder: (folder / "meta.json").write_text("x\n" + "[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("kind", MALICE)
+def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, kind, tmp_path, monkeypatch):
+    """Checksums fit, so only the content gives it away. Nothing of it runs; the older checkpoint is taken instead."""
+    monkeypatch.chdir(tmp_path)
+    config, store = stopped
+    MALICE[kind](newest(store))
+    said: list[str] = []
+    trainer = Trainer(config, bires.runs.Folder(store.path.parent), Options(workers=0, say=said.append))
+    from bires.trainer import newest as newest_whole
+
+    checkpoint = newest_whole(trainer)
+    assert checkpoint is not None
+    assert checkpoint.step == 0
+    assert "checkpoint at step 30 is left out" in said[0]
+    assert not (tmp_path / "this-folder-must-not-exist").exists()
+
+
+def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
+    """The last line of defence: the replay is looked at when it is loaded."""
+    config, store = stopped
+    name = sorted(store.path.glob("replay-*"))[-1]
+    save_file({"rows": np.zeros((1, 30, 1), np.float32)}, name)
+    sha256 = hashlib.sha256(name.read_bytes()).hexdigest()
+    rewrite_meta(newest(store), lambda meta: meta["replay"][-1].update(sha256=sha256))
+    before = contents(tmp_path / "run")
+    with pytest.raises(bires.UserError, match="cannot be used; nothing was changed"):
+        train(config, tmp_path / "run", Options(workers=0))
+    assert contents(tmp_path / "run") == before
+
+
+def test_when_no_checkpoint_is_whole_the_run_is_not_begun_again(stopped, tmp_path):
+    config, store = stopped
+    for step in store.steps():
+        (store.path / f"step-{step:012d}" / "meta.json").write_text("{}")
+    before = contents(tmp_path / "run")
+    with pytest.raises(bires.UserError, match=r"(?s)No checkpoint .* can be used; nothing was changed.*begin again"):
+        train(config, tmp_path / "run", Options(workers=0))
+    assert contents(tmp_path / "run") == before
+
+
+def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
+    """A checkpoint between two evaluations, taken because time had passed; resuming from it changes nothing."""
+    config = configured(quick, log_every=60, eval_every=60, steps=120)
+    seen: set[int] = set()
+
+    def look() -> bool:
+        seen.update(Store(tmp_path / "often").steps())
+        return 50 in seen
+
+    with pytest.raises(Stopped):
+        train(config, tmp_path / "often", Options(workers=0, checkpoint_minutes=1e-9), stop=look)
+    assert 50 in seen
+    train(config, tmp_path / "often", Options(workers=0))
+    train(config, tmp_path / "once", Options(workers=0))
+    assert contents(tmp_path / "often") == contents(tmp_path / "once")
+    with pytest.raises(bires.UserError, match="--checkpoint-minutes was given 0"):
+        train(config, tmp_path / "never", Options(checkpoint_minutes=0))
+
+
+def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):
+    monkeypatch.setattr(pool, "PATIENCE_S", 8.0)
+    config = configured(quick, seed=(0, 1))
+    train(config, tmp_path / "calm", Options(workers=2))
+    hung: list[int] = []
+
+    def hang(trainer: Trainer) -> bool:
+        if trainer.step == 40 and not hung:
+            hung.extend(trainer.cohorts[0].pool.worker_pids()[:1])
+            os.kill(hung[0], signal.SIGSTOP)
+        return False
+
+    folder = bires.runs.Folder(tmp_path / "hung")
+    folder.path.mkdir()
+    trainer = Trainer(config, folder, Options(workers=2))
+    folder.create(config, trainer.members, {})
+    trainer.run(None, lambda: hang(trainer))
+    assert hung
+    assert sum(cohort.pool.healed for cohort in trainer.cohorts) == 1
+    assert contents(tmp_path / "calm") == contents(tmp_path / "hung")
+    assert_same_state(tmp_path / "calm", tmp_path / "hung")
+
+
+FLAGS = ["pendulum-swingup", "--steps", "1500", "--warmup", "100", "--eval-every", "1000", "--eval-episodes", "1"]
+FLAGS += ["--hidden", "8", "8", "--batch", "8", "--replay", "2000", "--log-every", "500", "--workers", "0", "--quiet"]
+KILOBYTES = 24
+"""Learners of this size fit into such a file; the replay of a thousand steps does not."""
+
+
+def trained(out: Path, confined: bool, *more: str) -> subprocess.CompletedProcess[str]:
+    """`bires train`, perhaps in a process whose files cannot grow: to it, the disk is full."""
+    limit = f"ulimit -f {KILOBYTES};" if confined else ""
+    command = ["bash", "-c", f'{limit} exec "$@"', "bash", sys.executable, "-m", "bires", "train", *FLAGS]
+    env = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    return subprocess.run([*command, "--out", str(out), *more], capture_output=True, text=True, env=env, check=False)
+
+
+def test_a_full_disk_stops_a_run_or_not_and_the_last_checkpoint_stays(tmp_path):
+    assert trained(tmp_path / "free", False).returncode == 0
+    full = trained(tmp_path / "full", True)
+    assert full.returncode == 3, full.stderr
+    assert "stopped at step 1000" in full.stderr
+    assert "the last whole checkpoint is that of step 0" in full.stderr
+    assert f"bires resume {tmp_path / 'full'}" in full.stderr
+    assert Store(tmp_path / "full").steps() == [0]
+    assert not list((tmp_path / "full").rglob("*.part"))
+    again = trained(tmp_path / "full", False)
+    assert again.returncode == 0, again.stderr
+    assert contents(tmp_path / "free") == contents(tmp_path / "full")
+    assert_same_state(tmp_path / "free", tmp_path / "full")
+    going = trained(tmp_path / "going", True, "--keep-going")
+    assert going.returncode == 0, going.stderr
+    assert contents(tmp_path / "free") == contents(tmp_path / "going")
+    assert Store(tmp_path / "going").steps() == [0]
+
+
+def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, quick):
+    """The same population twice; in one of them two members explode."""
+    calm = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e-4], seeds=2, out=tmp_path / "calm", **quick)
+    wild = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e30], seeds=2, out=tmp_path / "wild", **quick)
+    assert wild.members["status"].tolist() == ["finished", "finished", "diverged", "diverged"]
+    for name in ("evaluations.csv", "metrics.csv"):
+        left, right = ((run.path / name).read_text().splitlines() for run in (calm, wild))
+        kept = [line for line in left if line[:2] in ("0,", "1,")]
+        assert kept
+        assert kept == [line for line in right if line[:2] in ("0,", "1,")]
+    left, right = arrays(calm.path), arrays(wild.path)
+    for name in left:
+        if not name.startswith("episode/"):
+            np.testing.assert_array_equal(left[name][:2], right[name][:2], err_msg=name)
