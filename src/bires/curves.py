@@ -118,7 +118,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         task,
         label,
         rows[0]["algorithm"],
-        number_of(rows[0], "eta"),
+        number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
         steps,
         np.array(returns, float).reshape(len(there), len(steps)),
         tuple(row["seed"] for row in there),
