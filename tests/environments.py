@@ -117,7 +117,68 @@ class Wide(Probe):
         return self.observe(0.0), float(action[0]), True, False, {}
 
 
-for kind in (ConstantReward, TwoSteps, Clock, Target, Raises, Hopeless, NotFinite, Wide):
+class Settable(Probe):
+    """A point pushed by the action: x ← x + 0.1 v, v ← v + 0.1 a, reward −x². Its state can be read and set."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self.x, self.v = self.np_random.uniform(-1, 1, 2)
+        return np.array([self.x, self.v], np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.x, self.v = self.x + 0.1 * self.v, self.v + 0.1 * float(action[0])
+        return np.array([self.x, self.v], np.float32), -(self.x**2), False, self.steps == 50, {}
+
+    def physics_state(self):
+        return np.array([self.x, self.v])
+
+    def set_physics_state(self, state):
+        self.x, self.v = (float(value) for value in state)
+
+
+class HalfSettable(Settable):
+    """Its reward depends on what its physics state does not hold."""
+
+    def step(self, action):
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, float(self.np_random.uniform()), terminated, truncated, info
+
+
+class Touchy(Settable):
+    """Drifts to the right, and cannot be set to where it ends up."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = self.v = 0.0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.x += 0.05
+        return super().step(action)
+
+    def set_physics_state(self, state):
+        if state[0] > 1.0:
+            raise RuntimeError("out of reach")
+        super().set_physics_state(state)
+
+
+for kind in (
+    ConstantReward,
+    TwoSteps,
+    Clock,
+    Target,
+    Raises,
+    Hopeless,
+    NotFinite,
+    Wide,
+    Settable,
+    HalfSettable,
+    Touchy,
+):
     name = f"bires-test/{kind.__name__}-v0"
     if name not in gymnasium.registry:
         gymnasium.register(name, entry_point=f"{__name__}:{kind.__name__}")

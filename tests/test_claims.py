@@ -106,7 +106,7 @@ def test_every_study_is_complete_or_says_what_it_lacks():
         lacking = plan.missing(study)
         for part in study.parts:
             assert "algorithm" in part.settings
-            assert "eta" in part.settings
+            assert {"eta", "planning_eta"} & part.settings.keys()
         if study.runs_of:
             parent = STUDIES[study.runs_of]
             assert {t for p in study.parts for t in p.tasks} <= {t for p in parent.parts for t in p.tasks}

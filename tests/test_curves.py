@@ -7,6 +7,7 @@ import pytest
 
 from bires.config import Config
 from bires.curves import collect, curves
+from bires.studies.reporting import guess
 from bires.summary import summarise, totals
 from tests.synthetic import make_run
 
@@ -100,3 +101,16 @@ def test_totals_over_tasks(tmp_path):
     # Two tasks: 1.5 beats 1, loses to 2; 3 beats both. The third: wins always.
     assert bi.probability.value == pytest.approx((0.75 + 0.75 + 1) / 3)
     assert np.isfinite(bi.iqm.low)
+
+
+@pytest.mark.parametrize("model", ["oracle", "learned"])
+def test_planners_are_told_apart_by_their_own_numbers(tmp_path, model):
+    algorithm = ("ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
+    config = replace(PAIR, task="Hopper", algorithm=algorithm, planning_eta=(0.05, 0.2), model=model)
+    panels = collect([make_run(tmp_path / "a", config, by_seed)])
+    labels = ["ddpg", "dyna-ddpg", "res-dyna-ddpg(0.05)", "res-dyna-ddpg(0.2)", "mve-ddpg"]
+    assert [kind.label for kind in panels[0].kinds] == labels
+    assert [kind.eta for kind in panels[0].kinds] == [None, None, 0.05, 0.2, None]
+    assert guess(panels) == model
+    two = curves(make_run(tmp_path / "b", replace(config, planning_steps=(1, 4)), by_seed))
+    assert [kind.label for kind in two][:3] == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]

@@ -25,6 +25,7 @@ from bires.runs import Folder
 from bires.trainer import Options, Stopped, Trainer, train
 from tests import environments
 
+MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
 PROBE = "tests.environments:bires-test/"
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 
@@ -36,8 +37,10 @@ def contents(path):
 def arrays(path):
     store = Store(Path(path))
     checkpoint = store.load(store.steps()[0])
-    rows = {f"replay/{segment.file}": store.load_replay(segment) for segment in checkpoint.replay}
-    return checkpoint.arrays | rows
+    for segment in checkpoint.replay:
+        kept = store.load_replay(segment)
+        checkpoint.arrays |= {f"replay/{segment.file}/{name}": array for name, array in kept.items()}
+    return checkpoint.arrays
 
 
 def assert_same_state(a, b):
@@ -81,7 +84,7 @@ def test_rules_find_the_values_of_ending_probes(tmp_path, name, known):
     The two whose δ reads the target at the predecessor do not pull pred towards the backup: they push it by how far the
     slow target is behind, so they are not asked to be there at the same step.
     """
-    run = bires.train(PROBE + name, algorithm=list(ALGORITHMS), out=tmp_path / "run", **LEARN)
+    run = bires.train(PROBE + name, algorithm=MODEL_FREE, out=tmp_path / "run", **LEARN)
     for observation, value in known.items():
         found = dict(zip([row["rule"] for row in run.members.rows()], values_of(run, [observation]), strict=True))
         for rule in ("td", "res", "to", "bi"):
@@ -108,7 +111,7 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     quick.pop("quiet")
     quick |= {"eval_every": 60}
     config = make_config(
-        "pendulum-swingup", quick | {"algorithm": list(ALGORITHMS), "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
+        "pendulum-swingup", quick | {"algorithm": MODEL_FREE, "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
     )
     assert len(configs.members(config)) == 5 * 7 + 1
     trainer = Trainer(config, Folder(tmp_path), Options())
@@ -154,7 +157,7 @@ def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick):
 @pytest.mark.parametrize("task", ["cartpole-swingup", "Hopper"])
 def test_a_run_killed_again_and_again_ends_as_if_undisturbed(tmp_path, task):
     """kill -9 at random moments, the same command again each time: all files and all state are identical."""
-    flags = [task, "--algorithm", *ALGORITHMS, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
+    flags = [task, "--algorithm", *MODEL_FREE, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
     flags += ["--eval-episodes", "1", "--batch", "16", "--replay", "250", "--hidden", "32", "32", "--log-every", "50"]
     command = [sys.executable, "-m", "bires", "train", *flags, "--quiet", "--out"]
     subprocess.run([*command, str(tmp_path / "straight")], check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from bires.errors import unknown
 
@@ -17,6 +18,24 @@ class Algorithm:
     summary: str
 
 
+@dataclass(frozen=True)
+class Planner:
+    """How imagined transitions are used."""
+
+    kind: Literal["dyna", "mve"]
+    rule: str | None
+    """The critic rule of the imagined updates; None where the planner has a loss of its own."""
+    summary: str
+
+
+PLANNERS: dict[str, Planner] = {
+    **{
+        "dyna" if rule == "td" else f"{rule}-dyna": Planner("dyna", rule, f"imagined updates of the critic by `{rule}`")
+        for rule in ("td", "res", "to", "ot", "tt", "bi")
+    },
+    "mve": Planner("mve", None, "model-based value expansion: the critic learns from imagined k-step returns"),
+}
+
 ALGORITHMS: dict[str, Algorithm] = {
     "ddpg": Algorithm("ddpg", "td", None, "DDPG (Lillicrap et al. 2015): semi-gradient critic with target networks"),
     "res-ddpg": Algorithm("ddpg", "res", None, "Baird's residual algorithm in DDPG, without target networks"),
@@ -24,6 +43,9 @@ ALGORITHMS: dict[str, Algorithm] = {
     "ot-res-ddpg": Algorithm("ddpg", "ot", None, "residual DDPG, target network at the predecessor"),
     "tt-res-ddpg": Algorithm("ddpg", "tt", None, "residual DDPG, target network at both ends"),
     "bi-res-ddpg": Algorithm("ddpg", "bi", None, "residual DDPG with the bidirectional target network (the paper's)"),
+    "dyna-ddpg": Algorithm("ddpg", "td", "dyna", "DDPG that also learns from imagined transitions, by `td`"),
+    "res-dyna-ddpg": Algorithm("ddpg", "td", "res-dyna", "Dyna-DDPG with residual imagined updates (the paper's)"),
+    "mve-ddpg": Algorithm("ddpg", "td", "mve", "DDPG with model-based value expansion, TD(k) (Feinberg et al. 2018)"),
 }
 
 
@@ -32,6 +54,13 @@ def get(name: str) -> Algorithm:
     if name not in ALGORITHMS:
         raise unknown("algorithm", name, ALGORITHMS, "See `bires list algorithms`.")
     return ALGORITHMS[name]
+
+
+def planner(name: str) -> Planner:
+    """The planner of that name, or an error with the nearest names."""
+    if name not in PLANNERS:
+        raise unknown("planner", name, PLANNERS, "See `bires list planners`.")
+    return PLANNERS[name]
 
 
 def named(agent: str, rule: str, planner: str | None) -> str:

@@ -105,13 +105,13 @@ class Store:
         found = [p.name.removeprefix("step-") for p in self.path.glob("step-*") if p.is_dir()]
         return sorted((int(name) for name in found if name.isdigit()), reverse=True)
 
-    def save_replay(self, rows: np.ndarray, start: int) -> Segment:
-        """Writes the replay rows (members, steps, width) of the steps from ``start``."""
+    def save_replay(self, arrays: dict[str, np.ndarray], start: int) -> Segment:
+        """Writes the replay of the steps from ``start``: `rows`, and what is kept beside them (members, steps, ·)."""
         self.path.mkdir(exist_ok=True)
-        stop = start + rows.shape[1]
+        stop = start + arrays["rows"].shape[1]
         name = segment_name(start, stop)
         aside = self.path / (name + ".part")
-        sha256 = save_arrays(aside, {"rows": rows})
+        sha256 = save_arrays(aside, arrays)
         aside.replace(self.path / name)
         return Segment(name, start, stop, sha256)
 
@@ -156,8 +156,8 @@ class Store:
                 raise CorruptCheckpoint(f"{self.path / segment.file} is missing")
         return Checkpoint(step, load_arrays(folder / "arrays.safetensors", arrays_sha256), data, segments)
 
-    def load_replay(self, segment: Segment) -> np.ndarray:
-        return load_arrays(self.path / segment.file, segment.sha256)["rows"]
+    def load_replay(self, segment: Segment) -> dict[str, np.ndarray]:
+        return load_arrays(self.path / segment.file, segment.sha256)
 
     def clear_parts(self) -> None:
         """Removes what an interrupted write left."""

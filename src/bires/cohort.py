@@ -13,13 +13,14 @@ import numpy as np
 
 from bires.agents.base import Hyper
 from bires.config import Config, Member
+from bires.dreaming import Dreamer, oracle_needs
 from bires.envs.adapter import Recipe
 from bires.envs.pool import Pool
 from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate
-from bires.population import SUMS, Compiled, Program, State, hypers, incoming_width, learners
-from bires.types import Space
+from bires.models import training
+from bires.population import Compiled, Program, State, hypers, incoming_width, learners, models
 
 
 class Crowd(NamedTuple):
@@ -28,6 +29,8 @@ class Crowd(NamedTuple):
     lanes: int
     """Evaluation environments per member."""
     workers: int
+    physics: int = 0
+    """Numbers in a physics state, where the oracle is asked."""
 
 
 class Frozen(NamedTuple):
@@ -43,12 +46,13 @@ class Cohort:
     """Members that share a device: their state there, and their environments here."""
 
     def __init__(
-        self, members: list[Member], device: Any, recipe: Recipe, space: Space, config: Config, crowd: Crowd
+        self, members: list[Member], device: Any, recipe: Recipe, program: Program, config: Config, crowd: Crowd
     ) -> None:
-        self.members, self.device, self.config = members, device, config
+        self.members, self.device, self.program, self.config = members, device, program, config
         count = len(members)
         groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
-        self.pool = Pool(recipe, space, groups, crowd.workers)
+        self.pool = Pool(recipe, program.space, groups, crowd.workers, oracle_needs(program, crowd.physics, count))
+        self.dreamer = Dreamer(self.pool, members, program) if program.oracle else None
         self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
         self.hyper: Hyper = jax.device_put(hypers(members), device)
         self.state: State
@@ -58,7 +62,7 @@ class Cohort:
         self.running_return = np.zeros(count)
         self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
 
-    def begin(self, program: Program, compiled: Compiled) -> None:
+    def begin(self, compiled: Compiled) -> None:
         """Fresh members at the start of their first episodes."""
         self.pool.begin([Start(i, member.seed, TRAIN) for i, member in enumerate(self.members)])
         if self.pool.failures:
@@ -66,7 +70,8 @@ class Cohort:
             raise UserError(f"The environment of member {self.members[slot].member} cannot start (step 0):\n{text}")
         seeds = np.array([member.seed for member in self.members], np.uint32)
         observation = self.pool.board.observation[: len(self.members)].copy()
-        fresh = (learners(program, seeds.tolist()), seeds, observation)
+        numbers = seeds.tolist()
+        fresh = (learners(self.program, numbers), seeds, observation, models(self.program, numbers))
         self.state = compiled.init(*jax.device_put(fresh, self.device))
         self.action = self.state.action
 
@@ -87,13 +92,27 @@ class Cohort:
 
     def learn(self, compiled: Compiled, clock: int) -> None:
         """Starts the members' step number ``clock`` on the device."""
-        incoming = self._gather()
+        incoming, now = self._gather(), np.int32(clock)
+        if self.dreamer is not None:
+            self.dreamer.keep(clock)
         if clock >= self.config.warmup:
-            self.state, self.action = compiled.learn(self.state, self.hyper, incoming, np.int32(clock))
-        elif clock + 1 == self.config.warmup:
-            self.state, self.action = compiled.act(self.state, self.hyper, incoming, np.int32(clock))
+            self._update(compiled, incoming, now)
+            return
+        if clock + 1 == self.config.warmup:
+            self.state, self.action = compiled.act(self.state, self.hyper, incoming, now)
         else:
-            self.state, self.action = compiled.warm(self.state, incoming, np.int32(clock))
+            self.state, self.action = compiled.warm(self.state, incoming, now)
+        if self.program.learning is not None and clock >= self.program.learning.start:
+            self.state = compiled.fit(self.state, now)
+
+    def _update(self, compiled: Compiled, incoming: np.ndarray, now: np.int32) -> None:
+        """One call; or two, with the simulator's answers between them."""
+        if self.dreamer is None:
+            self.state, self.action = compiled.learn(self.state, self.hyper, incoming, now)
+            return
+        self.state, drawn = compiled.draw(self.state, self.hyper, incoming, now)
+        answers = self.dreamer.dream(compiled, self.state, drawn)
+        self.state, self.action = compiled.finish(self.state, self.hyper, incoming, answers, now)
 
     def evaluate(self, compiled: Compiled, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
         """Rows of evaluations.csv without their step, of the members that are not gone."""
@@ -120,12 +139,21 @@ class Cohort:
         rows = []
         for i, member in enumerate(self.members):
             updates, episodes = sums[i, 0], int(self.finished_count[i])
-            means = sums[i, 1:] / updates if updates else [None] * (len(SUMS) - 1)
+            means = sums[i, 1:] / updates if updates else [None] * (sums.shape[1] - 1)
             train_return = self.finished_sum[i] / episodes if episodes else None
-            rows.append((member.member, episodes, train_return, int(updates), *means))
+            rows.append((member.member, episodes, train_return, int(updates), *means, *self._model_errors(i)))
         self.state = self.state._replace(sums=jax.device_put(np.zeros_like(self.state.sums), self.device))
+        if self.program.learning is not None:
+            empty = jax.tree.map(np.zeros_like, self.state.model.tally)
+            model = self.state.model._replace(tally=jax.device_put(empty, self.device))
+            self.state = self.state._replace(model=model)
         self.finished_sum[:], self.finished_count[:] = 0.0, 0
         return rows
+
+    def _model_errors(self, i: int) -> list[float | None]:
+        if self.program.learning is None:
+            return []
+        return training.summary(self.program.learning, jax.tree.map(lambda x: np.asarray(x)[i], self.state.model.tally))
 
     def _freeze_failed(self, step: int) -> None:
         """An environment that raised ends its member."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
@@ -47,6 +47,8 @@ class Config:
     """See `bires list algorithms`."""
     rule: tuple[str, ...] = ()
     """Critic rules in place of the algorithms' own: see `bires list rules`."""
+    planner: tuple[str, ...] = ()
+    """Planners in place of the algorithms' own: see `bires list planners`."""
     eta: tuple[float, ...] = (0.05,)
     """η, the weight of the forward term, in [0, 1]; rules without that term ignore it."""
     seed: tuple[Whole, ...] = (0,)
@@ -79,6 +81,22 @@ class Config:
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
+    model: Literal["oracle", "learned"] = "oracle"
+    """What planners imagine with: the simulator itself, or networks trained beside the agent."""
+    planning_steps: tuple[Whole, ...] = (1,)
+    """P, the imagined updates that Dyna adds to every update; 0 is none."""
+    planning_noise: tuple[float, ...] = (0.1,)
+    """σ of the Gaussian noise on imagined actions."""
+    planning_eta: tuple[float, ...] = (0.2,)
+    """η of the imagined updates, in [0, 1]; rules without a forward term ignore it."""
+    horizon: tuple[Whole, ...] = (3,)
+    """k, the steps that MVE looks ahead."""
+    mve_loss: Literal["paper", "original"] = "paper"
+    """`original`: TD(k)'s, squared; `paper`: its appendix's, with a term for the real transition, Huber."""
+    model_scale: Literal["paper", "small"] = "paper"
+    """The learned model: `paper` needs an accelerator, `small` suits a CPU."""
+    ensemble: Whole = 1
+    """Learned models per member; they predict their mean, and their disagreement is logged."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +114,27 @@ class Member:
     actor_lr: float
     critic_lr: float
     noise: float
+    planner: str | None = None
+    """None: no planning; so are the numbers below that the planner does not use."""
+    planning_steps: int | None = None
+    planning_noise: float | None = None
+    planning_eta: float | None = None
+    horizon: int | None = None
 
     @property
     def label(self) -> str:
         """What figures and tables call this kind of member."""
-        return self.algorithm if self.eta is None else f"{self.algorithm}({self.eta:g})"
+        return label(self.algorithm, self.eta, self.planning_eta)
+
+
+PLANNING_NUMBERS = ("planning_steps", "planning_noise", "horizon")
+"""Numbers of planners that tell kinds of members apart beside η."""
+
+
+def label(algorithm: str, *etas: float | None) -> str:
+    """A kind of member: its algorithm and the η it has."""
+    there = ", ".join(f"{eta:g}" for eta in etas if eta is not None and eta == eta)
+    return f"{algorithm}({there})" if there else algorithm
 
 
 GRID = ("gamma", "tau", "actor_lr", "critic_lr", "noise")
@@ -109,20 +143,61 @@ GRID = ("gamma", "tau", "actor_lr", "critic_lr", "noise")
 
 def members(config: Config) -> list[Member]:
     """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
-    from bires import rules
-
-    kinds: dict[tuple[str, str, float | None], None] = {}
-    for name in config.algorithm:
-        algorithm = algorithms.get(name)
-        for rule in config.rule or (algorithm.rule,):
-            label = algorithms.named(algorithm.agent, rule, algorithm.planner)
-            for eta in config.eta if rules.get(rule).bidirectional else (None,):
-                kinds[label, rule, eta] = None
+    kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, algorithms.get(name)))
     rows = product(kinds, *(getattr(config, name) for name in GRID), config.seed)
     return [
-        Member(index, kind[0], kind[1], kind[2], seed, **dict(zip(GRID, values, strict=True)))
-        for index, (kind, *values, seed) in enumerate(rows)
+        Member(index, name, rule, eta, seed, **dict(zip(GRID, values, strict=True)), **planning._asdict())
+        for index, (((name, rule, eta), planning), *values, seed) in enumerate(rows)
     ]
+
+
+class Planning(NamedTuple):
+    """A member's planner and the numbers it uses."""
+
+    planner: str | None
+    planning_steps: int | None = None
+    planning_noise: float | None = None
+    planning_eta: float | None = None
+    horizon: int | None = None
+
+
+class Kind(NamedTuple):
+    """What distinguishes members beside the numbers of `GRID` and the seed."""
+
+    critic: tuple[str, str, float | None]
+    """Name, rule and η."""
+    planning: Planning
+
+
+def kinds_of(config: Config, algorithm: algorithms.Algorithm) -> Iterator[Kind]:
+    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
+    from bires import rules
+
+    for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
+        if planner is not None and algorithms.planner(planner).kind == "mve" and rule != "td":
+            raise UserError(
+                f"--rule {rule} was given with planner {planner!r}, whose loss takes its place; use --rule td."
+            )
+        name = algorithms.named(algorithm.agent, rule, planner)
+        etas = config.eta if rules.get(rule).bidirectional else (None,)
+        for eta, planning in product(etas, plannings(config, planner)):
+            yield Kind((name, rule, eta), planning)
+
+
+def plannings(config: Config, planner: str | None) -> Iterator[Planning]:
+    """A planner with every combination of the numbers it uses."""
+    from bires import rules
+
+    if planner is None:
+        yield Planning(None)
+        return
+    record = algorithms.planner(planner)
+    if record.rule is None:
+        yield from (Planning(planner, horizon=k) for k in config.horizon)
+        return
+    etas = config.planning_eta if rules.get(record.rule).bidirectional else (None,)
+    for steps, noise, eta in product(config.planning_steps, config.planning_noise, etas):
+        yield Planning(planner, steps, noise, eta)
 
 
 def validate(config: Config) -> None:
@@ -133,8 +208,11 @@ def validate(config: Config) -> None:
         algorithms.get(name)
     for name in config.rule:
         rules.get(name)
+    for name in config.planner:
+        algorithms.planner(name)
     require_finite(config)
     within("eta", config.eta, 0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05")
+    within("planning_eta", config.planning_eta, 0.0, 1.0, "the paper uses 0.2")
     within("gamma", config.gamma, 0.0, 1.0, "the paper uses 0.99")
     within("tau", config.tau, 0.0, 1.0, "the paper uses 1e-3")
     require_counts(config)
@@ -152,14 +230,23 @@ def validate(config: Config) -> None:
             f"--warmup {config.warmup} leaves nothing to learn in --steps {config.steps}. "
             f"Give more steps, or a shorter warm-up such as --warmup {max(1, config.steps // 10)}."
         )
-    if config.protocol not in ("modern", "paper"):
-        raise UserError(f"--protocol was given {config.protocol!r}; accepted: modern, paper.")
+    for name, accepted in CHOICES.items():
+        if getattr(config, name) not in accepted:
+            raise UserError(f"{flag(name)} was given {getattr(config, name)!r}; accepted: {', '.join(accepted)}.")
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "protocol": ("modern", "paper"),
+    "model": ("oracle", "learned"),
+    "mve_loss": ("paper", "original"),
+    "model_scale": ("paper", "small"),
+}
 
 
 def require_finite(config: Config) -> None:
     for field in fields(config):
         value = getattr(config, field.name)
-        if isinstance(value, tuple) and not value and field.name != "rule":
+        if isinstance(value, tuple) and not value and field.name not in ("rule", "planner"):
             raise UserError(f"{flag(field.name)} was given no value; give one or more.")
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
@@ -167,10 +254,12 @@ def require_finite(config: Config) -> None:
 
 
 def require_counts(config: Config) -> None:
-    for name in ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "log_every"):
+    for name in ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "log_every", "ensemble"):
         if getattr(config, name) < 1:
             raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
-    for name in ("actor_lr", "critic_lr", "noise"):
+    if min(config.horizon) < 1:
+        raise UserError(f"--horizon was given {min(config.horizon)}; accepted: whole numbers from 1.")
+    for name in ("actor_lr", "critic_lr", "noise", "planning_steps", "planning_noise"):
         if min(getattr(config, name)) < 0:
             raise UserError(f"{flag(name)} was given {min(getattr(config, name))}; accepted: numbers from 0.")
 

@@ -21,7 +21,8 @@ from bires.runs import Run
 
 BASELINES = ("ddpg", "bi-res-ddpg(0)", "to-res-ddpg(0)", "dqn", "bi-res-dqn(0)")
 """What others are compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
-POOLED = ("task", "algorithm", "rule", "eta", "seed", "log_every", "steps", *configs.GRID)
+NUMBERS = (*configs.GRID, *configs.PLANNING_NUMBERS)
+POOLED = ("task", "algorithm", "rule", "eta", "planner", "planning_eta", "seed", "log_every", "steps", *NUMBERS)
 """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
 
 
@@ -94,7 +95,8 @@ def distinct_titles(runs: Sequence[Run]) -> list[str]:
 def curves(*runs: Run) -> list[Curves]:
     """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
     tables = [run.members for run in runs]
-    varied = [name for name in configs.GRID if len({value for table in tables for value in table[name].tolist()}) > 1]
+    rows = [row for table in tables for row in table.rows()]
+    varied = [name for name in NUMBERS if len({number_of(row, name) for row in rows} - {None}) > 1]
     kinds: dict[str, list[dict[str, Any]]] = {}
     for run, table in zip(runs, tables, strict=True):
         seen = evaluations_of(run)
@@ -116,7 +118,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         task,
         label,
         rows[0]["algorithm"],
-        eta_of(rows[0]),
+        number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
         steps,
         np.array(returns, float).reshape(len(there), len(steps)),
         tuple(row["seed"] for row in there),
@@ -142,12 +144,13 @@ def evaluations_of(run: Run) -> dict[int, dict[int, float]]:
     return result
 
 
-def eta_of(row: dict[str, Any]) -> float | None:
-    eta = row["eta"]
-    return None if eta == "" or eta != eta else float(eta)
+def number_of(row: dict[str, Any], name: str) -> float | None:
+    """A member's number; None where it has none (runs from before planning lack the columns)."""
+    value = row.get(name, "")
+    return None if value == "" or value != value else float(value)
 
 
 def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
-    eta = eta_of(row)
-    label = row["algorithm"] if eta is None else f"{row['algorithm']}({eta:g})"
-    return str(label) + "".join(f" {name}={row[name]:g}" for name in varied)
+    label = configs.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
+    numbers = ((name, number_of(row, name)) for name in varied)
+    return label + "".join(f" {name}={number:g}" for name, number in numbers if number is not None)

@@ -99,7 +99,7 @@ class Lanes:
 
     def _settle(self, mask: np.ndarray, successor: np.ndarray) -> None:
         """Adds (r − Q(s, a) + γ · Q(s', μ(s')))² for transitions whose successor's value is now known."""
-        self.error_sum[mask] += (self.residual + self.gamma * successor)[mask] ** 2
+        self.error_sum[mask] += (self.residual[mask] + self.gamma[mask] * successor[mask]) ** 2
 
     def _values(self, policy: Policy, learners: Any, observation: np.ndarray) -> tuple[Any, Any]:
         shape = (len(self.members), self.per_member, -1)

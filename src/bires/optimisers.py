@@ -43,6 +43,13 @@ def descend(gradient: Any, state: Adam, params: Any, learning_rate: jax.Array, o
     return moved, Adam(mean, square, updates)
 
 
+def clip_norm(gradient: Any, bound: float) -> Any:
+    """The gradient, scaled down to the norm ``bound`` where it is longer (all its arrays as one vector)."""
+    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient)))
+    scale = jnp.minimum(1.0, bound / jnp.maximum(norm, 1e-6))
+    return jax.tree.map(lambda leaf: leaf * scale, gradient)
+
+
 def soft_update(online: Any, target: Any, tau: jax.Array, ok: jax.Array) -> Any:
     """θ⁻ ← τ θ + (1 − τ) θ⁻; nothing moves unless ``ok``."""
     return jax.tree.map(lambda o, t: jnp.where(ok, t + tau * (o - t), t), online, target)

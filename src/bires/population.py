@@ -20,12 +20,19 @@ from bires import replay, rules
 from bires.agents.base import Agent, Hyper, Learner
 from bires.agents.ddpg import ddpg
 from bires.config import Config, Member
+from bires.models import training
+from bires.models.network import SCALES
+from bires.models.training import Learning
+from bires.planning import dyna, recipe
+from bires.planning.base import Dreams, Imagined, Planner, planner_of, plannings
 from bires.types import Params, Space, Transition
 
-WARMUP, STEP = 1, 2
+WARMUP, STEP, DREAM, MODEL = 1, 2, 3, 4
 """Streams of a member's random numbers."""
 SUMS = ("updates", "critic_loss", "q_mean", "delta")
 """Diagnostics that are summed between two rows of the metrics."""
+PLANNING_SUMS = ("imagined_loss",)
+"""More of them, where somebody plans."""
 
 
 class State(NamedTuple):
@@ -42,6 +49,8 @@ class State(NamedTuple):
     diverged_at: jax.Array
     sums: jax.Array
     """Running `SUMS` since the last log."""
+    model: Any = None
+    """Learned models; None where nobody plans with them."""
 
 
 def incoming_width(observation: int) -> int:
@@ -69,6 +78,7 @@ def hypers(members: Sequence[Member]) -> Hyper:
         actor_lr=column("actor_lr"),
         critic_lr=column("critic_lr"),
         noise=column("noise"),
+        planning=plannings(members) if any(member.planner for member in members) else None,
     )
 
 
@@ -85,20 +95,52 @@ class Program:
     space: Space
     batch: int
     capacity: int
+    planner: Planner | None = None
+    learning: Learning | None = None
+    """How models are learned; None: nobody plans, or the simulator is the model."""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the simulator is the model."""
+        return self.planner is not None and self.learning is None
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return SUMS + (PLANNING_SUMS if self.planner else ())
+
+
+def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
+    """The program of a population, with what its planners need and no more."""
+    agent = make_agent(config, members, space)
+    planner = planner_of(config, members, agent.parts)
+    learning = None
+    if planner is not None and config.model == "learned":
+        horizon = max(config.horizon)
+        start = max(config.warmup // 2, horizon + 1)
+        learning = Learning(space, SCALES[config.model_scale], config.ensemble, horizon, start)
+    return Program(agent, space, config.batch, capacity, planner, learning)
 
 
 class Compiled(NamedTuple):
     """The functions of a program. Step number t is done by one of `warm`, `act` and `learn`, called with clock t after
     the environments took step t; each returns the action of step t + 1."""
 
-    init: Callable[[Learner, jax.Array, jax.Array], State]
-    """Learners, seeds, first observations → members about to take step 0."""
+    init: Callable[[Learner, jax.Array, jax.Array, Any], State]
+    """Learners, seeds, first observations, models → members about to take step 0."""
     warm: Callable[[State, np.ndarray, np.int32], tuple[State, jax.Array]]
     """A step of the warm-up: insert, act at random."""
     act: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
     """The last step of the warm-up: insert, act with the policy."""
     learn: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
     """A step after the warm-up: insert, sample, update, act with the policy."""
+    fit: Callable[[State, np.int32], State]
+    """Model updates alone, for the steps of the warm-up in which models learn."""
+    draw: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, Drawn]]
+    """The first part of `learn` where the oracle must be asked: insert, and say what is to be imagined."""
+    steer: Callable[[Learner, np.ndarray], jax.Array]
+    """The target policy's actions: (members, batch, observation) → (members, batch, action)."""
+    finish: Callable[..., tuple[State, jax.Array]]
+    """State, hyper, incoming, answers (two arrays or None), clock → the rest of `learn`."""
     policy: Callable[[Learner, np.ndarray], tuple[jax.Array, jax.Array]]
     """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
 
@@ -111,6 +153,10 @@ def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
         warm=jit(partial(warm, program), donate_argnums=0),
         act=jit(partial(act, program), donate_argnums=0),
         learn=jit(partial(learn, program), donate_argnums=0),
+        fit=jit(partial(fit, program), donate_argnums=0),
+        draw=jit(partial(draw, program), donate_argnums=0),
+        steer=jit(partial(steer, program)),
+        finish=jit(partial(finish, program), donate_argnums=0),
         policy=jit(partial(policy, program)),
     )
 
@@ -122,12 +168,24 @@ def learners(program: Program, seeds: Sequence[int]) -> Learner:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
 
 
+def model(program: Program, seed: int) -> Any:
+    """A fresh model of one member; None where none is learned."""
+    return training.init(np.random.default_rng([seed, MODEL]), program.learning) if program.learning else None
+
+
+def models(program: Program, seeds: Sequence[int]) -> Any:
+    """Fresh models, each from its member's seed, stacked."""
+    with threadpool_limits(1):
+        made = [model(program, seed) for seed in seeds]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
+
+
 def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
     """The random key of one member for one purpose at one step."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.wrap_key_data(key), name), clock)
 
 
-def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array) -> State:
+def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> State:
     agent, count = program.agent, seeds.shape[0]
     keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
     return State(
@@ -139,7 +197,8 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
         key=keys,
         alive=jnp.ones(count, bool),
         diverged_at=jnp.full(count, -1, jnp.int32),
-        sums=jnp.zeros((count, len(SUMS))),
+        sums=jnp.zeros((count, len(program.sums))),
+        model=model,
     )
 
 
@@ -172,24 +231,104 @@ def learn(
     program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array
 ) -> tuple[State, jax.Array]:
     state, first = insert(program, state, incoming, clock)
+    if program.learning is not None:
+        state = fit(program, state, clock)
+    return study(program, state, hyper, Dreams(), first, clock)
+
+
+def study(
+    program: Program, state: State, hyper: Hyper, dreams: Dreams, first: jax.Array, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    """Sample, update, act with the policy."""
 
     def update(
-        key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array
+        key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
     ) -> tuple[Learner, jax.Array, jax.Array, jax.Array]:
         sample_key, noise_key = jax.random.split(stream(key, STEP, clock))
-        rows = replay.sample(sample_key, storage, clock, program.batch)
-        learner, seen = program.agent.update(learner, hyper, replay.unpack(program.space, rows), alive)
-        sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta]), 0.0)
+        batch = replay.unpack(program.space, replay.sample(sample_key, storage, clock, program.batch))
+        if program.planner is None:
+            learner, seen = program.agent.update(learner, hyper, batch, alive)
+            more = []
+        else:
+            if program.learning is not None:
+                predict = training.predict(program.learning, model)
+                dreams = recipe.imagine(program.planner, predict, stream(key, DREAM, clock), learner, hyper, batch)
+            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
+            more = [loss]
+        sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta, *more]), 0.0)
         return learner, seen.alive, sums, noise_key
 
-    learner, alive, sums, keys = jax.vmap(update)(state.key, state.storage, state.learner, hyper, state.alive)
-    state = state._replace(
-        learner=learner,
-        alive=alive,
-        diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at),
-        sums=state.sums + sums,
+    learner, alive, sums, keys = jax.vmap(update)(
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams
     )
+    state = noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
     return explore(program, state, hyper, keys, first)
+
+
+def noticed(state: State, alive: jax.Array, clock: jax.Array) -> State:
+    """Who is no longer alive has diverged in step ``clock``."""
+    return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
+
+
+def fit(program: Program, state: State, clock: jax.Array) -> State:
+    learning = program.learning
+    assert learning is not None
+
+    def one(key: jax.Array, storage: jax.Array, model: Any, alive: jax.Array) -> tuple[Any, jax.Array]:
+        return training.fit(learning, model, stream(key, MODEL, clock), storage, clock, alive)
+
+    fitted, alive = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
+    return noticed(state, alive, clock)._replace(model=fitted)
+
+
+class Drawn(NamedTuple):
+    """What the oracle is to be asked about: every array has the members in front."""
+
+    positions: jax.Array
+    """Where the batch is in the replay: (batch,)."""
+    nearby: jax.Array | None
+    """Dyna's noisy actions in the batch's states: (P, batch, action)."""
+    first: jax.Array | None
+    """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
+
+
+def draw(program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array) -> tuple[State, Drawn]:
+    planner = program.planner
+    assert planner is not None
+    state, _ = insert(program, state, incoming, clock)
+
+    def one(key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper) -> Drawn:
+        sample_key, _ = jax.random.split(stream(key, STEP, clock))
+        index = replay.positions(sample_key, storage.shape[0], clock, program.batch)
+        batch = replay.unpack(program.space, storage[index])
+        nearby = first = None
+        if planner.steps:
+            assert hyper.planning is not None
+            nearby = dyna.proposals(stream(key, DREAM, clock), batch.action, hyper.planning.noise, planner.steps)
+        if planner.horizon:
+            first = planner.parts.target_action(learner, batch.next_observation)
+        return Drawn(index, nearby, first)
+
+    return state, jax.vmap(one)(state.key, state.storage, state.learner, hyper)
+
+
+def steer(program: Program, learner: Learner, observation: jax.Array) -> jax.Array:
+    assert program.planner is not None
+    return jax.vmap(program.planner.parts.target_action)(learner, observation)
+
+
+def finish(
+    program: Program, state: State, hyper: Hyper, incoming: jax.Array, answers: Dreams, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    first = unpack_incoming(program.space, incoming)[2]
+    dreams = Dreams(*(None if part is None else unpack_imagined(program.space, part) for part in answers))
+    return study(program, state, hyper, dreams, first, clock)
+
+
+def unpack_imagined(space: Space, rows: Any) -> Imagined:
+    """Rows of [action, reward, next observation]: one array, so one transfer to the device."""
+    a = space.action
+    return Imagined(rows[..., :a], rows[..., a], rows[..., a + 1 :])
 
 
 def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -35,10 +35,15 @@ def insert(storage: jax.Array, rows: jax.Array, clock: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(storage, rows[:, None], clock % storage.shape[1], axis=1)
 
 
-def sample(key: jax.Array, storage: jax.Array, clock: jax.Array, batch: int) -> jax.Array:
-    """``batch`` rows of one member's storage (capacity, width), uniform over what step ``clock`` has filled.
+def positions(key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
+    """``batch`` positions in one member's storage, uniform over what step ``clock`` has filled.
 
     The remainder of 32 random bits favours low indices by at most size / 2³², here 0.02 %.
     """
-    size = jnp.minimum(clock + 1, storage.shape[0]).astype(jnp.uint32)
-    return storage[jax.random.bits(key, (batch,)) % size]
+    size = jnp.minimum(clock + 1, capacity).astype(jnp.uint32)
+    return jax.random.bits(key, (batch,)) % size
+
+
+def sample(key: jax.Array, storage: jax.Array, clock: jax.Array, batch: int) -> jax.Array:
+    """``batch`` rows of one member's storage (capacity, width) at random `positions`."""
+    return storage[positions(key, storage.shape[0], clock, batch)]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment
+from bires.dreaming import kept_states
 from bires.envs.slots import TRAIN, Start
 from bires.population import Program
 
@@ -53,18 +54,25 @@ def save_new_rows(trainer: Trainer) -> None:
     oldest = max(0, trainer.step - trainer.capacity)
     start = max(start, oldest)
     if start < trainer.step:
-        rows = np.concatenate([stored_rows(cohort, start, trainer.step) for cohort in trainer.cohorts])
-        trainer.segments.append(trainer.store.save_replay(rows, start))
+        parts = [replay_of(cohort) for cohort in trainer.cohorts]
+        arrays = {
+            name: np.concatenate([written(part[name], start, trainer.step) for part in parts]) for name in parts[0]
+        }
+        trainer.segments.append(trainer.store.save_replay(arrays, start))
     trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
 
 
-def stored_rows(cohort: Cohort, start: int, stop: int) -> np.ndarray:
-    """The replay rows of the steps [start, stop), gathered on the device."""
-    storage = cohort.state.storage
-    begin, end = start % storage.shape[1], (stop - 1) % storage.shape[1] + 1
+def replay_of(cohort: Cohort) -> dict[str, Any]:
+    """The arrays of a cohort's replay: (members, capacity, ·)."""
+    return {"rows": cohort.state.storage, **(cohort.dreamer.states if cohort.dreamer else {})}
+
+
+def written(array: Any, start: int, stop: int) -> np.ndarray:
+    """What the steps [start, stop) wrote into a ring, gathered on its device."""
+    begin, end = start % array.shape[1], (stop - 1) % array.shape[1] + 1
     if begin < end:
-        return np.asarray(storage[:, begin:end])
-    return np.concatenate([np.asarray(storage[:, begin:]), np.asarray(storage[:, :end])], axis=1)
+        return np.asarray(array[:, begin:end])
+    return np.concatenate([np.asarray(array[:, begin:]), np.asarray(array[:, :end])], axis=1)
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
@@ -74,12 +82,15 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     trainer.segments = list(checkpoint.replay)
     trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
     trainer.returns = {int(member): value for member, value in data["returns"].items()}
-    storage = load_storage(trainer, checkpoint.replay)
+    stored = load_replay(trainer, checkpoint.replay)
     for cohort in trainer.cohorts:
         mine = np.array([member.member for member in cohort.members])
         template = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(mine)))._replace(storage=None)
         state = unflatten(template, {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
-        state = state._replace(storage=storage[mine])
+        state = state._replace(storage=stored["rows"][mine])
+        if cohort.dreamer is not None:
+            for name, states in cohort.dreamer.states.items():
+                states[:] = stored[name][mine]
         cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))
         cohort.action = cohort.state.action
         for name in HOST:
@@ -96,7 +107,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     trainer.each(rebuild)
 
 
-def check(trainer: Trainer, checkpoint: Checkpoint) -> None:
+def require_ours(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Refuses a checkpoint that is whole but not this run's: nothing of the run has been touched yet."""
     data, count = checkpoint.data, len(trainer.members)
 
@@ -142,17 +153,22 @@ def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.nda
     return unflatten(template, named, members)
 
 
-def load_storage(trainer: Trainer, segments: list[Segment]) -> np.ndarray:
-    """The replay as it was, from its segments."""
+def load_replay(trainer: Trainer, segments: list[Segment]) -> dict[str, np.ndarray]:
+    """The replay as it was, from its segments: `rows`, and the physics states that planners keep beside them."""
     from bires.replay import width
 
-    storage = np.zeros((len(trainer.members), trainer.capacity, width(trainer.space)), np.float32)
+    lead = (len(trainer.members), trainer.capacity)
+    stored: dict[str, np.ndarray] = {"rows": np.zeros((*lead, width(trainer.space)), np.float32)}
+    stored |= {name: np.zeros((*lead, trainer.physics)) for name in kept_states(trainer.program)}
     for segment in segments:
-        rows = trainer.store.load_replay(segment)
-        if rows.dtype != np.float32 or rows.shape != (storage.shape[0], segment.stop - segment.start, storage.shape[2]):
-            raise CorruptCheckpoint(f"{segment.file} holds {rows.dtype} {rows.shape}, which is not this run's replay")
-        storage[:, np.arange(segment.start, segment.stop) % trainer.capacity] = rows
-    return storage
+        arrays, steps = trainer.store.load_replay(segment), np.arange(segment.start, segment.stop)
+        for name, array in stored.items():
+            found, expected = arrays.get(name), (array.shape[0], len(steps), array.shape[2])
+            if found is None or found.dtype != array.dtype or found.shape != expected:
+                held = "nothing" if found is None else f"{found.dtype} {found.shape}"
+                raise CorruptCheckpoint(f"{segment.file} holds {held} as {name!r}, which is not this run's replay")
+            array[:, steps % trainer.capacity] = found
+    return stored
 
 
 def flatten(state: Any) -> dict[str, Any]:

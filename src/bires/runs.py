@@ -138,12 +138,12 @@ class Folder:
         write_whole(self.path / "manifest.json", json.dumps(manifest(config, about), indent=2) + "\n")
         self.write_members(config, members, {})
 
-    def open(self, sizes: dict[str, int] | None) -> tuple[Appender, Appender]:
-        """evaluations.csv and metrics.csv, new or cut back to a checkpoint."""
+    def open(self, sizes: dict[str, int] | None, more: Sequence[str] = ()) -> tuple[Appender, Appender]:
+        """evaluations.csv and metrics.csv (with ``more`` columns), new or cut back to a checkpoint."""
         sizes = sizes or {}
         return (
             Appender(self.path / "evaluations.csv", EVALUATION_COLUMNS, sizes.get("evaluations")),
-            Appender(self.path / "metrics.csv", METRIC_COLUMNS, sizes.get("metrics")),
+            Appender(self.path / "metrics.csv", (*METRIC_COLUMNS, *more), sizes.get("metrics")),
         )
 
     def write_members(

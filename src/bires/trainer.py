@@ -21,11 +21,14 @@ from bires import hardware
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
+from bires.dreaming import kept_states
 from bires.envs.adapter import recipe
+from bires.envs.oracle import check
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
-from bires.population import Program, compiled, make_agent
-from bires.resume import capture, check, restore
+from bires.models.training import columns as model_columns
+from bires.population import PLANNING_SUMS, compiled, make_program, model
+from bires.resume import capture, require_ours, restore
 from bires.runs import Folder, Lock, Run
 from bires.types import Space
 
@@ -100,7 +103,8 @@ class Trainer:
         self.space = probe(self.recipe)
         self.placement = hardware.place(len(self.members))
         self.capacity = min(config.replay, config.steps)
-        self.program = Program(make_agent(config, self.members, self.space), self.space, config.batch, self.capacity)
+        self.program = make_program(config, self.members, self.space, self.capacity)
+        self.physics = check(self.recipe) if self.program.oracle else 0
         self.compiled = compiled(self.program, self.placement.options)
         self.diverged: dict[int, int] = {}
         self.returns: dict[int, float] = {}
@@ -113,6 +117,8 @@ class Trainer:
     def plan(self) -> str:
         """Checks that the population fits; says what it takes."""
         total, replay = self.need()
+        if self.kept and self.placement.platform != "cpu":  # physics states stay on the host
+            hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
         there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
         return (
             f"{len(self.members)} members on {self.config.task}: {len(self.placement.cohorts)} cohorts on "
@@ -121,19 +127,29 @@ class Trainer:
             f"{hardware.gigabytes(there)} free"
         )
 
+    @property
+    def kept(self) -> int:
+        """Bytes of the physics states that the oracle keeps on the host."""
+        return 8 * len(self.members) * self.capacity * self.physics * len(kept_states(self.program))
+
     def need(self) -> tuple[int, int]:
         """Bytes of the population on its devices, and those of them that are replay."""
         shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
+        beside = self.kept if self.placement.platform == "cpu" else 0
         total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
-        return total, int(np.prod(shapes.storage.shape)) * 4
+        return total + beside, int(np.prod(shapes.storage.shape)) * 4 + beside
 
-    def _init_shapes(self, count: int) -> tuple[Any, Any, Any]:
-        learner = jax.eval_shape(lambda: self.program.agent.init(np.random.default_rng(0)))
-        return (
-            jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), learner),
-            shape((count,), np.uint32),
-            shape((count, self.space.observation), np.float32),
-        )
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of metrics.csv that planning adds."""
+        learning = self.program.learning
+        more = PLANNING_SUMS if self.program.planner else ()
+        return more + (model_columns(learning) if learning else ())
+
+    def _init_shapes(self, count: int) -> tuple[Any, Any, Any, Any]:
+        one = jax.eval_shape(lambda: (self.program.agent.init(np.random.default_rng(0)), model(self.program, 0)))
+        learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
+        return learner, shape((count,), np.uint32), shape((count, self.space.observation), np.float32), learned
 
     def run(self, checkpoint: Checkpoint | None, stop: Callable[[], bool] = lambda: False) -> None:
         """Trains to the end, or raises `Stopped` once ``stop`` says so."""
@@ -142,12 +158,14 @@ class Trainer:
         with ExitStack() as opened:
             self._open_cohorts(opened)
             if checkpoint is None:
-                self.each(lambda cohort: cohort.begin(self.program, self.compiled))
+                self.each(methodcaller("begin", self.compiled))
             else:
                 restore(self, checkpoint)
                 self.saved_step = checkpoint.step
             sizes = checkpoint.data["sizes"] if checkpoint else None
-            self.evaluations, self.metrics = (opened.enter_context(file) for file in self.folder.open(sizes))
+            self.evaluations, self.metrics = (
+                opened.enter_context(file) for file in self.folder.open(sizes, self.columns)
+            )
             fresh = checkpoint is None
             while True:
                 if self.step % config.eval_every == 0 and fresh:
@@ -191,12 +209,13 @@ class Trainer:
         crowd = Crowd(
             lanes_per_member(count, config.eval_episodes, self.workers),
             max(1, self.workers // len(parts)) if self.workers else 0,
+            self.physics,
         )
         self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None
         self.cohorts: list[Cohort] = []
         for part, device in zip(parts, self.placement.devices, strict=True):
             mine = [self.members[i] for i in part]
-            self.cohorts.append(Cohort(mine, device, self.recipe, self.space, config, crowd))
+            self.cohorts.append(Cohort(mine, device, self.recipe, self.program, config, crowd))
             opened.callback(self.cohorts[-1].pool.close)
 
     def _evaluate(self) -> None:
@@ -289,7 +308,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
     folder = Folder(out)
     if (out / "manifest.json").exists():
         run = Run(out)
-        differences = configs.difference(run.manifest["config"], configs.to_json(config))
+        differences = configs.difference(configs.to_json(run.config), configs.to_json(config))
         if differences:
             raise UserError(
                 f"{out} holds a run with another configuration; nothing was changed.\n  "
@@ -324,7 +343,7 @@ def newest(trainer: Trainer) -> Checkpoint | None:
     for step in trainer.store.steps():
         try:
             checkpoint = trainer.store.load(step)
-            check(trainer, checkpoint)
+            require_ours(trainer, checkpoint)
             return checkpoint
         except CorruptCheckpoint as error:
             problem = error

@@ -9,8 +9,24 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bires.rules import Rule
+from bires.rules import Needs, Rule
 from bires.types import Params, Transition
+
+
+class Planning(NamedTuple):
+    """How one member plans: arrays inside a population, which computes what its most demanding member needs."""
+
+    rule: Rule
+    """The critic rule of imagined updates (Dyna)."""
+    eta: jax.Array
+    steps: jax.Array
+    """P; 0 for who does not imagine transitions."""
+    noise: jax.Array
+    """σ of the noise on imagined actions."""
+    expands: jax.Array
+    """Whether the critic learns by value expansion (MVE) instead of its rule."""
+    horizon: jax.Array
+    """k of the value expansion."""
 
 
 class Hyper(NamedTuple):
@@ -23,6 +39,8 @@ class Hyper(NamedTuple):
     actor_lr: jax.Array
     critic_lr: jax.Array
     noise: jax.Array
+    planning: Planning | None = None
+    """None where nobody plans."""
 
 
 class Diagnostics(NamedTuple):
@@ -40,6 +58,36 @@ class Diagnostics(NamedTuple):
 
 Learner = Any
 """An agent's parameters, targets and optimiser state: a pytree of arrays."""
+
+
+class Slope(NamedTuple):
+    """A critic's gradient, and what it was computed from."""
+
+    gradient: Params
+    pred: jax.Array
+    """Q(s, a) over the real batch."""
+    delta: jax.Array
+    """δ_b over the real batch."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An update taken apart, for planners that put something between: critic, actor, then targets."""
+
+    slope: Callable[[Learner, Hyper, Transition, Needs], Slope]
+    """The critic's gradient under a rule (hyper's), with which values that rule may need."""
+    regress: Callable[..., Slope]
+    """learner, observations, actions, loss → the gradient of a loss of Q's values there, which also gives (pred, δ)."""
+    critic: Callable[[Learner, Hyper, Slope, jax.Array], tuple[Learner, Diagnostics]]
+    """learner, hyper, slope, alive → one step of the critic's optimiser."""
+    actor: Callable[[Learner, Hyper, Transition, jax.Array], tuple[Learner, jax.Array]]
+    """learner, hyper, batch, alive → one step of the actor's optimiser, with the critic as it is; alive."""
+    targets: Callable[[Learner, Hyper, jax.Array], Learner]
+    """learner, hyper, alive → the target networks follow."""
+    target_action: Callable[[Learner, jax.Array], jax.Array]
+    """learner, observations → the target policy's actions."""
+    target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
+    """learner, observations, actions → the target network's values."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +108,5 @@ class Agent:
     """learner, observations, actions → Q (batch)."""
     update: Callable[[Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
     """learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""
+    parts: Parts | None = None
+    """The same step taken apart; None where planners have not been thought of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -9,12 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires import optimisers
-from bires.agents.base import Agent, Diagnostics, Hyper
+from bires.agents.base import Agent, Diagnostics, Hyper, Parts, Slope
 from bires.exploration import ornstein_uhlenbeck
 from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.optimisers import Adam, descend, soft_update
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
+
+Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
+"""Q's values → a loss, and (pred, δ) to report."""
 
 VALUE_BOUND = 1e12
 """A member whose values exceed this has diverged."""
@@ -62,9 +66,7 @@ def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, s
     return Values(zero, zero)
 
 
-def critic_gradient(
-    state: State, hyper: Hyper, batch: Transition, needs: Needs
-) -> tuple[Critic, tuple[Values, jax.Array]]:
+def critic_slope(state: State, hyper: Hyper, batch: Transition, needs: Needs) -> Slope:
     """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b."""
     discount = hyper.gamma * batch.discount
     target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
@@ -77,7 +79,13 @@ def critic_gradient(
         return jnp.mean(rule(online, target, batch.reward, discount, hyper.eta)), online
 
     gradient, online = jax.grad(loss, has_aux=True)(state.critic)
-    return gradient, (online, hyper.rule.backward(online, target, batch.reward, discount))
+    return Slope(gradient, online.pred, hyper.rule.backward(online, target, batch.reward, discount))
+
+
+def regress(state: State, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
+    """The gradient of any loss of Q's values at some points."""
+    gradient, seen = jax.grad(lambda params: loss(critic(params, observation, action)), has_aux=True)(state.critic)
+    return Slope(gradient, *seen)
 
 
 def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> Actor:
@@ -90,25 +98,48 @@ def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> A
     return gradient
 
 
-def update(state: State, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs) -> tuple[State, Diagnostics]:
-    """Critic, then actor with the critic just updated, then both targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
-    gradient, (online, delta) = critic_gradient(state, hyper, batch, needs)
+def improve_critic(state: State, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[State, Diagnostics]:
+    """One step of the critic's optimiser, unless something is not finite."""
+    gradient, pred, delta = slope
     loss = 0.5 * jnp.mean(delta**2)
-    largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
+    largest = jnp.maximum(jnp.max(jnp.abs(pred)), jnp.max(jnp.abs(delta)))
     ok = alive & jnp.isfinite(loss) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
-    new_critic, critic_adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr, ok)
-    slope = actor_gradient(state.actor, new_critic, batch)
-    ok &= reached_first_layer(slope)
-    new_actor, actor_adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr, ok)
-    new = State(
-        new_actor,
-        new_critic,
-        soft_update(new_actor, state.target_actor, hyper.tau, ok),
-        soft_update(new_critic, state.target_critic, hyper.tau, ok),
-        actor_adam,
-        critic_adam,
+    new, adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr, ok)
+    return state._replace(critic=new, critic_adam=adam), Diagnostics(ok, loss, jnp.mean(pred), jnp.mean(jnp.abs(delta)))
+
+
+def improve_actor(state: State, hyper: Hyper, batch: Transition, alive: jax.Array) -> tuple[State, jax.Array]:
+    """One step of the actor's optimiser, with the critic as it is."""
+    slope = actor_gradient(state.actor, state.critic, batch)
+    ok = alive & reached_first_layer(slope)
+    new, adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr, ok)
+    return state._replace(actor=new, actor_adam=adam), ok
+
+
+def follow(state: State, hyper: Hyper, alive: jax.Array) -> State:
+    """Both targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
+    return state._replace(
+        target_actor=soft_update(state.actor, state.target_actor, hyper.tau, alive),
+        target_critic=soft_update(state.critic, state.target_critic, hyper.tau, alive),
     )
-    return new, Diagnostics(ok, loss, jnp.mean(online.pred), jnp.mean(jnp.abs(delta)))
+
+
+def update(state: State, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs) -> tuple[State, Diagnostics]:
+    """Critic, then actor with the critic just updated, then both targets."""
+    state, seen = improve_critic(state, hyper, critic_slope(state, hyper, batch, needs), alive)
+    state, ok = improve_actor(state, hyper, batch, seen.alive)
+    return follow(state, hyper, ok), seen._replace(alive=ok)
+
+
+PARTS = Parts(
+    slope=critic_slope,
+    regress=regress,
+    critic=improve_critic,
+    actor=improve_actor,
+    targets=follow,
+    target_action=lambda state, observation: actor(state.target_actor, observation),
+    target_value=lambda state, observation, action: critic(state.target_critic, observation, action),
+)
 
 
 def reached_first_layer(gradient: Actor | Critic) -> jax.Array:
@@ -140,4 +171,5 @@ def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
         greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
         value=lambda state, observation, action: critic(state.critic, observation, action),
         update=lambda state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
+        parts=PARTS,
     )

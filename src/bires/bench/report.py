@@ -13,6 +13,7 @@ from rich.table import Table
 
 from bires import hardware
 from bires.bench import measure
+from bires.bench import planning as costs
 from bires.envs.adapter import recipe
 from bires.errors import UserError
 from bires.runs import cpu
@@ -21,7 +22,9 @@ from bires.trainer import probe
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
 
 
-def bench(task: str, populations: tuple[int, ...], seconds: float, peers: Path | None, as_json: bool) -> int:
+def bench(
+    task: str, populations: tuple[int, ...], seconds: float, peers: Path | None, planning: str | None, as_json: bool
+) -> int:
     """Measures, prints, and compares with the peers where they are installed."""
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
@@ -32,6 +35,8 @@ def bench(task: str, populations: tuple[int, ...], seconds: float, peers: Path |
         run = [sys.executable, str(PEERS), "--python", str(peers), "--steps", "1500", "--json"]
         found["peers"] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
         found["ratios"] = ratios(found)
+    if planning is not None:
+        found["planning"] = costs.measured(planning, seconds, max(populations))
     if as_json:
         print(json.dumps(found))
     else:
@@ -104,5 +109,28 @@ def show(found: dict[str, Any], console: Console) -> None:
             f"{peer['peer']} {peer['rule']}: {peer['one_agent']:.0f} steps/s one agent, "
             f"{peer['whole_machine']:.0f} whole machine"
         )
+    if "planning" in found:
+        show_planning(found["planning"], console)
     for name, ratio in found.get("ratios", {}).items():
         console.print(f"ours / {name}: {ratio:.2f}")
+
+
+def show_planning(found: dict[str, Any], console: Console) -> None:
+    """What planning costs."""
+    oracle = found["oracle"]
+    console.print(
+        f"oracle on {found['task']}, one core: {oracle['oracle_answers_per_second']:,.0f} answers/s, "
+        f"{oracle['share']:.0%} of the plain environment's {oracle['environment_steps_per_second']:,.0f} steps/s"
+    )
+    for name, model in found["models"].items():
+        console.print(
+            f"learned model `{name}`: {model['updates_per_second']:,.1f} updates/s of "
+            f"{model['gflop_per_update']:.2f} GFLOP, {model['share_of_peak']:.0%} of the sgemm peak"
+        )
+    table = Table(title=f"a training step of {found['members']} members on {found['task']}", title_justify="left")
+    for name in ("algorithm", "model", "steps/s", "times DDPG"):
+        table.add_column(name, justify="right")
+    for row in found["steps"]:
+        rate = f"{row['steps_per_second']:,.0f}"
+        table.add_row(row["algorithm"], row["model"] or "", rate, f"{row['times_ddpg']:.2f}")
+    console.print(table)

@@ -46,9 +46,9 @@ class Output:
 
 @dataclass(frozen=True)
 class List:
-    """What there is: algorithms, rules, tasks, studies."""
+    """What there is: algorithms, rules, planners, tasks, studies."""
 
-    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "tasks", "studies"]] = "all"
+    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "tasks", "studies"]] = "all"
 
     def run(self) -> int:
         from bires.cli.listing import listing
@@ -186,13 +186,15 @@ class Bench:
     """Population sizes."""
     seconds: float = 4.0
     """About how long each measurement takes."""
+    planning: str | None = None
+    """A task whose oracle, learned models and planners are measured, too."""
     json: bool = False
     """Print JSON, for machines."""
 
     def run(self) -> int:
         from bires.bench.report import bench
 
-        return bench(self.task, tuple(self.populations), self.seconds, self.peers, self.json)
+        return bench(self.task, tuple(self.populations), self.seconds, self.peers, self.planning, self.json)
 
 
 def named(record: type, name: str) -> Any:

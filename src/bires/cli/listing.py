@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bires.algorithms import ALGORITHMS
+from bires.algorithms import ALGORITHMS, PLANNERS
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
@@ -22,6 +22,7 @@ def listing(what: str) -> str:
     parts = {
         "algorithms": [f"  {name:14}{algorithm.summary}" for name, algorithm in ALGORITHMS.items()],
         "rules": [f"  {name:5}θ ← θ + α [{equation}]" for name, equation in RULE_EQUATIONS.items()],
+        "planners": [f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items()],
         "tasks": [
             "  DMControl (28 of the paper): " + ", ".join(DMCONTROL),
             "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bires.envs import tasks
+from bires.envs.physics import Physics, physics_of
 from bires.errors import UserError
 from bires.types import Space
 
@@ -39,6 +40,7 @@ class Environment:
         self._scale = (box.high - box.low) / 2 if protocol == "modern" else np.ones_like(box.high)
         self._shift = (box.high + box.low) / 2 if protocol == "modern" else np.zeros_like(box.high)
         self._shape, self._dtype = box.shape, box.dtype
+        self._physics: Physics | None = None
 
     def reset(self, seed: int) -> np.ndarray:
         """Starts an episode that depends on the seed alone."""
@@ -50,6 +52,12 @@ class Environment:
         return Outcome(
             np.asarray(observation, np.float32).reshape(-1), float(reward), bool(terminated), bool(truncated)
         )
+
+    def physics(self) -> Physics | None:
+        """How to read and set the full physics state, once the environment has been reset; None: there is no way."""
+        if self._physics is None:
+            self._physics = physics_of(self._env)
+        return self._physics
 
     def scaled(self, action: np.ndarray) -> np.ndarray:
         """An agent's action, or a batch of them, as the environment takes it."""

@@ -17,18 +17,30 @@ from typing import Any
 import numpy as np
 
 from bires.envs.adapter import Recipe
-from bires.envs.slots import ACTIVE, Board, Slots, Start
-from bires.envs.worker import receive, send
+from bires.envs.oracle import Oracle, Questions
+from bires.envs.slots import ACTIVE, Layout, Slots, Start
+from bires.envs.worker import ASK, receive, send, shared
 from bires.types import Space
 
 PATIENCE_S = 300.0
 """A worker that is silent for this long is taken for hung and replaced."""
 
 
+QUESTIONS = -1
+"""In the list of what a worker owes: answers to the oracle's questions."""
+
+
 class Pool:
     """Slots in groups; a group is stepped by `send` and `wait`."""
 
-    def __init__(self, recipe: Recipe, space: Space, groups: Sequence[Sequence[int]], workers: int) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        space: Space,
+        groups: Sequence[Sequence[int]],
+        workers: int,
+        oracle: OracleNeeds | None = None,
+    ) -> None:
         self.count = sum(len(group) for group in groups)
         self.groups = [np.asarray(group, int) for group in groups]
         self.failures: dict[int, str] = {}
@@ -38,16 +50,23 @@ class Pool:
         self._starts: dict[int, Start] = {}
         self._log = ActionLog(self.count, space.action)
         self._memory = tempfile.TemporaryFile(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: SIM115
-        size = Board.nbytes(self.count, space.observation, space.action)
-        self._memory.truncate(size)
-        self.board = Board(mmap.mmap(self._memory.fileno(), size), self.count, space.observation, space.action)
-        self._local = Slots(recipe, self.board) if workers == 0 else None
         setup = {
             "recipe": asdict(recipe),
-            "board": [self.count, space.observation, space.action],
+            "space": asdict(space),
+            "slots": self.count,
+            "oracle": asdict(oracle or OracleNeeds(0, 0)),
         }
+        measured = Layout()
+        shared(measured, setup)
+        self._memory.truncate(measured.nbytes)
+        self.board, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
+        self._local = Slots(recipe, self.board) if workers == 0 else None
+        self._oracle = Oracle(recipe) if workers == 0 else None
         self._workers = [
-            Worker(setup | {"groups": [split(group, workers, w) for group in groups]}, self._memory.fileno())
+            Worker(
+                setup | {"groups": [split(group, workers, w) for group in groups], "share": [w, workers]},
+                self._memory.fileno(),
+            )
             for w in range(workers)
         ]
         for worker in self._workers:
@@ -90,6 +109,24 @@ class Pool:
         slots = self.groups[group]
         self._log.forget(slots[self.board.first[slots]])
 
+    def ask(self, owner: np.ndarray, state: np.ndarray, action: np.ndarray) -> None:
+        """Puts questions to the oracle: what would happen in these physics states with these actions?"""
+        questions, count = self.questions, len(owner)
+        questions.asked[0] = count
+        questions.owner[:count], questions.state[:count], questions.action[:count] = owner, state, action
+        if self._oracle is not None:
+            self.failures.update(self._oracle.answer(questions, 0, 1))
+            return
+        for worker in self._workers:
+            worker.ask_oracle()
+
+    def answers(self) -> Questions:
+        """Returns when the questions are answered; they are valid until more is asked."""
+        for worker in self._workers:
+            while QUESTIONS in worker.pending:
+                self._await(worker)
+        return self.questions
+
     def running(self, slot: int) -> Start:
         """How to rebuild the slot as it is now."""
         episode = int(self.board.episode[slot])
@@ -100,6 +137,8 @@ class Pool:
             worker.kill()
         if self._local is not None:
             self._local.close()
+        if self._oracle is not None:
+            self._oracle.close()
         self._memory.close()
 
     def worker_pids(self) -> list[int]:
@@ -125,7 +164,8 @@ class Pool:
         worker.kill()
         worker.launch()
         worker.reply()
-        behind = {slot for group in pending if group is not None for slot in worker.setup["groups"][group]}
+        steps = [group for group in pending if group is not None and group != QUESTIONS]
+        behind = {slot for group in steps for slot in worker.setup["groups"][group]}
         alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
         rebuilt = []
         for slot in alive:
@@ -141,12 +181,22 @@ class Pool:
             if group is None:
                 worker.pending.append(None)  # a `begin` was under way: all its slots have just been begun
                 send(worker.commands, b"[]")
+            elif group == QUESTIONS:
+                worker.ask_oracle()
             else:
                 worker.ask_to_step(group)
 
     def _collect(self, slots: Slots) -> None:
         self.failures.update(slots.failures)
         slots.failures.clear()
+
+
+@dataclass(frozen=True)
+class OracleNeeds:
+    """What the oracle takes: the size of a physics state, and how many questions may be asked at once."""
+
+    physics: int
+    rows: int
 
 
 class ActionLog:
@@ -191,7 +241,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pending: list[int | None] = []
-        """Steps (by group) and begins (None) that were asked for and not answered."""
+        """Steps (by group), `QUESTIONS` and begins (None) that were asked for and not answered."""
         self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
 
     def launch(self) -> None:
@@ -218,6 +268,10 @@ class Worker:
     def ask_to_step(self, group: int) -> None:
         self.pending.append(group)
         self._ask(bytes([group]))
+
+    def ask_oracle(self) -> None:
+        self.pending.append(QUESTIONS)
+        self._ask(ASK)
 
     def ask_to_begin(self, starts: Sequence[Start]) -> None:
         self.pending.append(None)

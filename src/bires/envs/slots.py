@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bires.envs.adapter import Environment, Recipe
+from bires.types import Space
 
 IDLE, ACTIVE, FAILED = 0, 1, 2
 TRAIN, EVALUATE = 0, 1
@@ -39,18 +40,24 @@ class Start:
     actions: Sequence[Sequence[float]] = field(default_factory=tuple)
 
 
+class Layout:
+    """Arrays one after another on a buffer; without a buffer, only their size."""
+
+    def __init__(self, buffer: Any = None) -> None:
+        self._buffer = buffer
+        self.nbytes = 0
+
+    def take(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        offset, size = self.nbytes, int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.nbytes += -(-max(size, 1) // 64) * 64
+        return np.zeros(0, dtype) if self._buffer is None else np.ndarray(shape, dtype, self._buffer, offset)
+
+
 class Board:
-    """What slots and population exchange, one row per slot, on any buffer."""
+    """What slots and population exchange, one row per slot."""
 
-    def __init__(self, buffer: Any, slots: int, observation: int, action: int) -> None:
-        offset = 0
-
-        def take(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-            nonlocal offset
-            array: np.ndarray = np.ndarray(shape, dtype, buffer, offset)
-            offset += -(-array.nbytes // 64) * 64
-            return array
-
+    def __init__(self, layout: Layout, slots: int, space: Space, physics: int = 0) -> None:
+        take, observation, action = layout.take, space.observation, space.action
         self.action = take((slots, action), np.float32)
         self.next_observation = take((slots, observation), np.float32)
         """The true successor of the last action."""
@@ -63,10 +70,10 @@ class Board:
         self.truncated = take((slots,), np.bool_)
         self.first = take((slots,), np.bool_)
         """Whether `observation` starts an episode."""
-
-    @staticmethod
-    def nbytes(slots: int, observation: int, action: int) -> int:
-        return slots * (4 * (2 * observation + action) + 8 + 8 + 4) + 64 * 16
+        self.physics = take((slots, physics), np.float64)
+        """The physics state before the last action; of size 0 unless somebody plans with the oracle."""
+        self.next_physics = take((slots, physics), np.float64)
+        """The physics state after it, before any new episode."""
 
 
 class Slots:
@@ -123,9 +130,15 @@ class Slots:
 
     def _step(self, slot: int) -> None:
         board = self._board
-        outcome = self._environments[slot].step(board.action[slot])
+        environment = self._environments[slot]
+        physics = environment.physics() if board.physics.shape[1] else None
+        if physics is not None:
+            board.physics[slot] = physics.read()
+        outcome = environment.step(board.action[slot])
         require_finite("reward", outcome.reward)
         require_finite("observation", outcome.observation)
+        if physics is not None:
+            board.next_physics[slot] = physics.read()
         board.next_observation[slot] = outcome.observation
         board.reward[slot] = outcome.reward
         board.terminated[slot] = outcome.terminated

@@ -1,6 +1,7 @@
 """A process that steps some slots: started with the file descriptors of its pipe and of the shared board.
 
-A message is a length and that many bytes: one byte names a group of slots to step; anything longer is JSON.
+A message is a length and that many bytes: one byte names a group of slots to step, or (``?``) asks for answers to the
+questions that are on the board; anything longer is JSON.
 Every message is answered by one: empty, or JSON {slot: traceback} when slots failed.
 """
 
@@ -14,9 +15,19 @@ import sys
 from typing import Any
 
 from bires.envs.adapter import Recipe
-from bires.envs.slots import Board, Slots, Start
+from bires.envs.oracle import Oracle, Questions
+from bires.envs.slots import Board, Layout, Slots, Start
+from bires.types import Space
 
 LENGTH = struct.Struct("<I")
+ASK = b"?"
+
+
+def shared(layout: Layout, setup: dict[str, Any]) -> tuple[Board, Questions]:
+    """The arrays that the pool and its workers share, in the order in which both sides lay them out."""
+    space = Space(**setup["space"])
+    physics, rows = setup["oracle"]["physics"], setup["oracle"]["rows"]
+    return Board(layout, setup["slots"], space, physics), Questions(layout, rows, space, physics)
 
 
 def send(descriptor: int, message: bytes) -> None:
@@ -43,10 +54,10 @@ def read_exactly(descriptor: int, count: int) -> bytes:
 def serve(commands: int, replies: int, memory: int) -> None:
     """Answers messages until the other side closes the pipe."""
     setup: dict[str, Any] = json.loads(receive(commands))
-    slots, observation, action = setup["board"]
-    with mmap.mmap(memory, Board.nbytes(slots, observation, action)) as buffer:
-        board = Board(buffer, slots, observation, action)
-        mine = Slots(Recipe(**setup["recipe"]), board)
+    with mmap.mmap(memory, 0) as buffer:
+        board, questions = shared(Layout(buffer), setup)
+        recipe = Recipe(**setup["recipe"])
+        mine, oracle = Slots(recipe, board), Oracle(recipe)
         groups: list[list[int]] = setup["groups"]
         send(replies, b"")
         while True:
@@ -54,7 +65,9 @@ def serve(commands: int, replies: int, memory: int) -> None:
                 message = receive(commands)
             except EOFError:
                 os._exit(0)  # the trainer is gone; nothing here is worth closing
-            if len(message) == 1:
+            if message == ASK:
+                mine.failures |= oracle.answer(questions, *setup["share"])
+            elif len(message) == 1:
                 mine.step(groups[message[0]])
             else:
                 for start in json.loads(message):

@@ -62,18 +62,20 @@ SCALES: dict[str, Scale] = {
     "smoke": Scale(
         "minutes on two cores: every code path, no result",
         {"steps": 200, "warmup": 100, "eval_every": 200, "eval_episodes": 1, "batch": 16, "hidden": (32, 32)}
-        | {"log_every": 50},
+        | {"log_every": 50, "model_scale": "small"},
         seeds=2,
     ),
     "small": Scale(
         "hours on a workstation: a tenth of the steps, three seeds",
-        {"steps": 100_000, "eval_every": 5_000, "eval_episodes": 5},
+        {"steps": 100_000, "eval_every": 5_000, "eval_episodes": 5, "model_scale": "small"},
         seeds=3,
     ),
     "paper": Scale("as in the paper: 10⁶ steps, all seeds, 20 evaluation episodes"),
 }
 
 MODEL_FREE = {"algorithm": ("ddpg", "bi-res-ddpg"), "eta": (0.05,)}
+
+EXTRA_CURVE = {"algorithm": ("res-dyna-ddpg",), "planning_eta": (0.05,), "model": "learned"}
 
 STUDIES: dict[str, Study] = {
     "auc": Study(
@@ -115,7 +117,7 @@ STUDIES: dict[str, Study] = {
     ),
     "oracle": Study(
         "planning with the simulator itself: DDPG, Dyna, Res-Dyna(0.2) and MVE on the 5 MuJoCo tasks",
-        (Part(MUJOCO, {"algorithm": PLANNERS, "eta": (0.2,), "model": "oracle"}),),
+        (Part(MUJOCO, {"algorithm": PLANNERS, "planning_eta": (0.2,), "model": "oracle"}),),
         seeds=8,
         figure="curves",
         claims=(
@@ -128,8 +130,8 @@ STUDIES: dict[str, Study] = {
     "learned": Study(
         "planning with a learned model: DDPG, Dyna, Res-Dyna(0.2) and MVE on the 5 MuJoCo tasks",
         (
-            Part(MUJOCO, {"algorithm": PLANNERS, "eta": (0.2,), "model": "learned"}),
-            Part(("HalfCheetah",), {"algorithm": ("res-dyna-ddpg",), "eta": (0.05,), "model": "learned"}, "-eta-0.05"),
+            Part(MUJOCO, {"algorithm": PLANNERS, "planning_eta": (0.2,), "model": "learned"}),
+            Part(("HalfCheetah",), EXTRA_CURVE, "-eta-0.05"),
         ),
         seeds=8,
         figure="curves",

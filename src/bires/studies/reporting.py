@@ -37,14 +37,15 @@ def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
 def guess(panels: Sequence[Panel]) -> str | None:
     """The study whose algorithms these are: the first, all of whose algorithms and values of η are there."""
     there = {(kind.algorithm, kind.eta) for panel in panels for kind in panel.kinds}
+    models = {None, *(run.config.model for panel in panels for run in panel.runs)}
     for name, study in STUDIES.items():
         wanted = {
             (algorithm, eta if any(k[0] == algorithm and k[1] is not None for k in there) else None)
             for part in study.parts
             for algorithm in part.settings["algorithm"]
-            for eta in part.settings["eta"]
+            for eta in part.settings.get("eta", part.settings.get("planning_eta"))
         }
-        if wanted and wanted <= there:
+        if wanted and wanted <= there and {part.settings.get("model") for part in study.parts} <= models:
             return name
     return None
 

@@ -1,0 +1,116 @@
+"""The oracle: the simulator itself as a model, asked in batches.
+
+Questions (a physics state and an action each) and answers (reward, observation and the state after the step) share
+memory with the workers; a worker answers its part of the rows with one environment that it keeps for this.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+
+from bires.envs.adapter import Environment, Recipe
+from bires.envs.physics import inexact, missing
+from bires.envs.slots import Layout, require_finite
+from bires.errors import UserError
+from bires.types import Space
+
+
+class Questions:
+    """What may be asked at once, one row per question."""
+
+    def __init__(self, layout: Layout, rows: int, space: Space, physics: int) -> None:
+        self.rows = rows
+        self.asked = layout.take((1,), np.int64)
+        """How many of the rows are asked."""
+        self.owner = layout.take((rows,), np.int64)
+        """The slot on whose behalf: it fails if the simulator does."""
+        self.state = layout.take((rows, physics), np.float64)
+        self.action = layout.take((rows, space.action), np.float32)
+        self.reward = layout.take((rows,), np.float64)
+        self.observation = layout.take((rows, space.observation), np.float32)
+        self.successor = layout.take((rows, physics), np.float64)
+        """The state after the step."""
+
+
+class Oracle:
+    """Answers questions with an environment of its own."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._environment: Environment | None = None
+
+    def answer(self, questions: Questions, worker: int, workers: int) -> dict[int, str]:
+        """Answers a worker's part of the rows; slot → traceback where the simulator raised."""
+        asked = int(questions.asked[0])
+        failures: dict[int, str] = {}
+        for row in range(asked * worker // workers, asked * (worker + 1) // workers):
+            try:
+                self._answer(questions, row)
+            except Exception:
+                failures[int(questions.owner[row])] = traceback.format_exc()
+                self.close()
+        return failures
+
+    def close(self) -> None:
+        if self._environment is not None:
+            self._environment.close()
+            self._environment = None
+
+    def _answer(self, questions: Questions, row: int) -> None:
+        if self._environment is None:
+            self._environment = self._recipe.build()
+            self._environment.reset(0)
+        physics = self._environment.physics()
+        if physics is None:
+            raise missing(self._recipe.id)
+        physics.write(questions.state[row])
+        outcome = self._environment.step(questions.action[row])
+        require_finite("reward", outcome.reward)
+        require_finite("observation", outcome.observation)
+        questions.reward[row] = outcome.reward
+        questions.observation[row] = outcome.observation
+        questions.successor[row] = physics.read()
+
+
+def check(recipe: Recipe, steps: int = 8) -> int:
+    """The size of a task's physics state, or a refusal: a second environment, set to each state, must do the same."""
+    try:
+        return compare(recipe, steps)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"--model oracle was given, but the environment of task {recipe.id!r} raised when it was tried:\n"
+            f"{traceback.format_exc()}Use --model learned."
+        ) from error
+
+
+def compare(recipe: Recipe, steps: int) -> int:
+    first, second = recipe.build(), recipe.build()
+    try:
+        first.reset(1)
+        second.reset(2)
+        mine, other = first.physics(), second.physics()
+        if mine is None or other is None:
+            raise missing(recipe.id)
+        rng = np.random.default_rng(0)
+        for _ in range(steps):
+            action = rng.uniform(first.space.low, first.space.high).astype(np.float32)
+            other.write(mine.read())
+            did, imagined = first.step(action), second.step(action)
+            for name in ("observation", "reward"):
+                if not same_bits(getattr(did, name), getattr(imagined, name)):
+                    raise inexact(recipe.id, name)
+            if did.terminated or did.truncated:
+                first.reset(1)
+        return mine.size
+    finally:
+        first.close()
+        second.close()
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    return np.asarray(a).tobytes() == np.asarray(b).tobytes()

@@ -1,0 +1,1 @@
+"""Learned models of an environment."""

@@ -1,0 +1,1 @@
+"""Planning: learning from transitions that a model imagined."""

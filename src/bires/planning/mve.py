@@ -1,0 +1,78 @@
+"""Model-based value expansion, TD(k): the critic learns from imagined k-step returns (Feinberg et al. 2018).
+
+From a real transition (s₋₁, a₋₁, r₀, s₀) the target policy is followed for k steps of a model. With the return
+
+    y_t = Σ_{i=t+1..k} γ^{i−t−1} r_i + γ^{k−t} Q⁻(s_k, μ⁻(s_k))
+
+the original loss is the mean of f(Q(s_t, a_t) − y_t) over t = −1 … k−1 with f(x) = ½ x². The paper's keeps the real
+transition's one-step loss whole and adds the mean over the k imagined states, with Huber's f:
+
+    f(Q(s₋₁, a₋₁) − r₀ − γ Q⁻(s₀, a₀)) + (1/k) Σ_{t=0..k−1} f(Q(s_t, a_t) − y_t)
+
+Where the real transition is a true end nothing follows it: its target is r₀, and its imagined terms count for nothing.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from bires.agents.base import Hyper, Learner, Parts, Slope
+from bires.planning.base import Imagined, Model, Planner
+from bires.types import Transition
+
+
+def imagine(model: Model, parts: Parts, learner: Learner, observation: jax.Array, horizon: int) -> Imagined:
+    """k steps of the target policy from some observations."""
+    steps = []
+    for _ in range(horizon):
+        action = parts.target_action(learner, observation)
+        reward, observation = model(observation, action)
+        steps.append(Imagined(action, reward, observation))
+    return Imagined(*(jnp.stack(part) for part in zip(*steps, strict=True)))
+
+
+def huber(x: jax.Array) -> jax.Array:
+    """½ x² near 0, |x| − ½ beyond 1."""
+    size = jnp.abs(x)
+    return jnp.where(size < 1.0, 0.5 * x**2, size - 0.5)
+
+
+def square(x: jax.Array) -> jax.Array:
+    return 0.5 * x**2
+
+
+def returns(batch: Transition, rollout: Imagined, last: jax.Array, gamma: jax.Array, horizon: jax.Array) -> jax.Array:
+    """y₋₁, y₀, …: (1 + rounds, batch), bootstrapped with ``last`` after the member's own k ≤ rounds steps."""
+    value, found = last, []
+    for t in reversed(range(rollout.reward.shape[0])):
+        value = jnp.where(t < horizon, rollout.reward[t] + gamma * value, value)
+        found.append(value)
+    found.append(batch.reward + gamma * batch.discount * value)
+    return jnp.stack(found[::-1])
+
+
+def slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, rollout: Imagined) -> Slope:
+    """The gradient of the loss above, mean over the batch; pred and δ are the real transition's."""
+    assert hyper.planning is not None
+    parts, paper = planner.parts, planner.paper_loss
+    k, rounds = jnp.maximum(hyper.planning.horizon, 1), rollout.reward.shape[0]
+    final = rollout.next_observation[k - 1]
+    last = parts.target_value(learner, final, parts.target_action(learner, final))
+    target = returns(batch, rollout, last, hyper.gamma, k)
+    imagined = (jnp.arange(rounds) < k)[:, None] * batch.discount
+    if paper:
+        one_step = parts.target_value(learner, batch.next_observation, rollout.action[0])
+        target = target.at[0].set(batch.reward + hyper.gamma * batch.discount * one_step)
+        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], imagined / k])
+    else:
+        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], imagined]) / (k + 1)
+    observation = jnp.concatenate([batch.observation, batch.next_observation, *rollout.next_observation[:-1]])
+    action = jnp.concatenate([batch.action, *rollout.action])
+
+    def loss(values: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        delta = target - values.reshape(target.shape)
+        error = huber(delta) if paper else square(delta)
+        return jnp.mean(jnp.sum(weight * error, axis=0)), (values[: len(batch.reward)], delta[0])
+
+    return parts.regress(learner, observation, action, loss)

@@ -1,0 +1,184 @@
+"""Learned models: the loss, what they can fit, and how their error is measured."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from bires import optimisers, replay
+from bires.models import network, training
+from bires.models.network import SCALES, Scale
+from bires.types import Space, Transition
+
+SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
+TINY = Scale((32,), (16,), batch=64, updates=1, normalised=True)
+
+
+def linear_system(rng, count):
+    """s' = s + 0.1 (A s + B a), r = c · [s, a]."""
+    A, B, c = rng.normal(size=(3, 3)), rng.normal(size=(3, 2)), rng.normal(size=5)
+    s, a = rng.uniform(-1, 1, (count, 3)), rng.uniform(-1, 1, (count, 2))
+    rows = (s, a, np.concatenate([s, a], 1) @ c, np.ones(count), s + 0.1 * (s @ A.T + a @ B.T))
+    return Transition(*(jnp.asarray(x, jnp.float32) for x in rows))
+
+
+def test_a_model_fits_a_linear_system_to_a_thousandth():
+    """One step ahead, on fresh data: root mean square error of state and reward below 1e-3 of their spread."""
+    rng = np.random.default_rng(0)
+    data = linear_system(rng, 6000)
+    fresh = jax.tree.map(lambda x: x[5000:], data)
+    scale = Scale((64,), (64,), batch=64, updates=1, normalised=True, clip=100.0)
+
+    @jax.jit
+    def run(ensemble, key, rate):
+        def once(ensemble, key):
+            index = jax.random.randint(key, (1, scale.batch), 0, 5000)
+            rows = jax.tree.map(lambda x: x[index], data)
+            return network.update(ensemble, replace(scale, learning_rate=rate), rows, jnp.array(True))
+
+        return jax.lax.scan(once, ensemble, jax.random.split(key, 1500))[0]
+
+    ensemble = network.init(rng, SPACE, scale, 1)
+    for i in range(8):
+        ensemble = run(ensemble, jax.random.key(i), 1e-2 * 0.4**i)
+    reward, following = network.predict(ensemble, True, fresh.observation, fresh.action)
+    for found, true, spread in (
+        (following, fresh.next_observation, float(jnp.std(fresh.next_observation))),
+        (reward, fresh.reward, float(jnp.std(fresh.reward))),
+    ):
+        assert float(jnp.sqrt(jnp.mean((found - true) ** 2))) < 1e-3 * spread
+
+
+def test_the_papers_model_has_the_papers_numbers():
+    scale = SCALES["paper"]
+    assert scale == Scale((512,) * 8, (128,) * 4, 1024, 4, normalised=False, learning_rate=1e-3, clip=0.5)
+    found = network.init(np.random.default_rng(0), SPACE, Scale((16,) * 8, (8,) * 4, 4, 1, False), 2)
+    assert [layer.weight.shape for layer in found.networks.change] == [(2, 5, 16), *[(2, 16, 16)] * 7, (2, 16, 3)]
+    assert [layer.weight.shape for layer in found.networks.reward] == [(2, 5, 8), *[(2, 8, 8)] * 3, (2, 8, 1)]
+    square = found.networks.change[1].weight[0]
+    np.testing.assert_allclose(square.T @ square, np.eye(16), atol=1e-5)
+    assert not np.array_equal(found.networks.change[0].weight[0], found.networks.change[0].weight[1])
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_an_update_is_the_papers_loss_clipped_and_taken_by_adam(normalised):
+    rng = np.random.default_rng(1)
+    scale = Scale((8,), (4,), batch=16, updates=1, normalised=normalised)
+    ensemble = network.init(rng, SPACE, scale, 1)
+    batch = linear_system(rng, 16)
+    update = jax.jit(network.update, static_argnums=1)
+    found, losses = update(ensemble, scale, jax.tree.map(lambda x: x[None], batch), jnp.array(True))
+    rows = np.concatenate([batch.observation, batch.next_observation - batch.observation, batch.reward[:, None]], 1)
+    mean, spread = (rows.mean(0), rows.std(0)) if normalised else (np.zeros(7), np.ones(7))
+
+    def loss(networks):
+        x = jnp.concatenate([(batch.observation - mean[:3]) / spread[:3], batch.action], 1)
+        h, g = jax.nn.relu(x @ networks.change[0].weight), jax.nn.relu(x @ networks.reward[0].weight)
+        change, reward = h @ networks.change[1].weight, (g @ networks.reward[1].weight)[:, 0]
+        goal, r = (rows[:, 3:6] - mean[3:6]) / spread[3:6], (rows[:, 6] - mean[6]) / spread[6]
+        return jnp.mean(0.5 * jnp.sum((change - goal) ** 2, 1) + 0.5 * (reward - r) ** 2)
+
+    one = jax.tree.map(lambda x: x[0], ensemble.networks)
+    value, gradient = jax.jit(jax.value_and_grad(loss))(one)
+    assert float(losses[0]) == pytest.approx(float(value), rel=1e-5)
+    chain = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
+    change, _ = chain.update(gradient, chain.init(one))
+    expected = optax.apply_updates(one, change)
+    for name in ("change", "reward"):
+        for a, b in zip(getattr(found.networks, name), getattr(expected, name), strict=True):
+            np.testing.assert_allclose(a.weight[0], b.weight, atol=1e-6)
+
+
+def test_clipping_is_by_the_norm_of_the_whole():
+    gradient = {"a": jnp.array([3.0]), "b": jnp.array([4.0])}
+    assert optimisers.clip_norm(gradient, 0.5)["b"] == pytest.approx(0.4)
+    assert optimisers.clip_norm(gradient, 50.0)["b"] == 4.0
+
+
+def test_moments_are_those_of_all_that_was_seen():
+    rng = np.random.default_rng(2)
+    data = linear_system(rng, 300)
+    moments = network.Moments(jnp.zeros(()), jnp.zeros(7), jnp.zeros(7))
+    for part in (slice(0, 10), slice(10, 150), slice(150, 300)):
+        moments = network.observe(moments, jax.tree.map(lambda x, part=part: x[part], data))
+    rows = np.concatenate([data.observation, data.next_observation - data.observation, data.reward[:, None]], 1)
+    np.testing.assert_allclose(moments.mean, rows.mean(0), atol=1e-5)
+    np.testing.assert_allclose(np.sqrt(moments.squares / moments.rows), rows.std(0), rtol=1e-4)
+
+
+def storage_of(rows, capacity):
+    """A ring in which step number t wrote row t."""
+    storage = np.zeros((capacity, rows.shape[1]), np.float32)
+    for t, row in enumerate(rows):
+        storage[t % capacity] = row
+    return jnp.asarray(storage)
+
+
+def episode(rng, ensemble, lengths):
+    """Rows of episodes under random actions, and each row's true successors."""
+    rows = []
+    for length in lengths:
+        s = rng.normal(size=3)
+        for _ in range(length):
+            following, a = s + rng.normal(size=3), rng.uniform(-1, 1, 2)
+            rows.append(np.concatenate([s, a, rng.normal(size=1), [1.0], following]))
+            s = following
+    return np.array(rows, np.float32)
+
+
+@pytest.mark.parametrize("capacity", [100, 9])
+def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
+    rng = np.random.default_rng(3)
+    learning = training.Learning(SPACE, TINY, 2, horizon=3, start=4)
+    state = training.init(rng, learning)
+    rows = episode(rng, state.ensemble, (6, 2, 7))
+    predict = jax.jit(training.predict(learning, state))
+    sums, counts, reward_sum, steps = np.zeros(3), np.zeros(3), 0.0, range(4, 15)
+    breaks = (6, 8)
+    tally = state.tally
+    score = jax.jit(training.score, static_argnums=0)
+    for clock in steps:
+        storage = storage_of(rows[: clock + 1], capacity)
+        tally = score(learning, state._replace(tally=tally), storage, jnp.int32(clock))
+        for h in (1, 2, 3):
+            begin = clock - h + 1
+            if any(begin < b <= clock for b in breaks):
+                continue
+            s = rows[begin : begin + 1, :3]
+            for t in range(begin, clock + 1):
+                r, s = predict(jnp.asarray(s), jnp.asarray(rows[t : t + 1, 3:5]))
+            sums[h - 1] += np.mean((np.asarray(s)[0] - rows[clock, 7:]) ** 2)
+            counts[h - 1] += 1
+            if h == 1:
+                reward_sum += float((r[0] - rows[clock, 5]) ** 2)
+    np.testing.assert_allclose(tally.errors, sums, rtol=1e-4)
+    np.testing.assert_array_equal(tally.windows, counts)
+    named = dict(zip(training.columns(learning), training.summary(learning, tally), strict=True))
+    assert named["model_error_2"] == pytest.approx(np.sqrt(sums[1] / counts[1]), rel=1e-4)
+    assert (named["model_disagreement"] or 0.0) > 0
+    assert float(tally.reward_error) == pytest.approx(reward_sum, rel=1e-3)
+
+
+@pytest.mark.parametrize(("capacity", "clock"), [(100, 40), (30, 40)])
+def test_the_newest_transitions_are_not_trained_on(capacity, clock):
+    """What is scored must be fresh: the positions drawn never hold the newest three steps, and hold all others."""
+    storage = jnp.zeros((capacity, 1))
+    drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, storage, jnp.int32(clock))).tolist())
+    oldest = max(0, clock + 1 - capacity)
+    assert drawn == {t % capacity for t in range(oldest, clock - 2)}
+
+
+def test_a_model_that_is_not_finite_is_noticed_and_kept():
+    rng = np.random.default_rng(4)
+    learning = training.Learning(SPACE, TINY, 1, horizon=1, start=2)
+    state = training.init(rng, learning)
+    rows = replay.pack(jax.tree.map(np.asarray, linear_system(rng, 20)))
+    bad = jnp.asarray(rows).at[:15, 5].set(jnp.inf)
+    found, ok = training.fit(learning, state, jax.random.key(0), bad, jnp.int32(19), jnp.array(True))
+    assert not ok
+    np.testing.assert_array_equal(found.ensemble.networks.change[0].weight, state.ensemble.networks.change[0].weight)
+    _, fine = training.fit(learning, state, jax.random.key(0), jnp.asarray(rows), jnp.int32(19), jnp.array(True))
+    assert fine

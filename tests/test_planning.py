@@ -1,0 +1,401 @@
+"""Planners: their gradients by hand, what they leave alone, and whole runs with the oracle and with learned models."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bires
+from bires import config as configs
+from bires import rules
+from bires.agents import ddpg
+from bires.agents.base import Hyper, Planning
+from bires.api import make_config
+from bires.networks import Actor, Critic, Dense, actor, critic
+from bires.optimisers import init as adam
+from bires.planning import dyna, mve, recipe
+from bires.planning.base import Dreams, Imagined, Planner
+from bires.rules import RULES
+from bires.runs import Folder
+from bires.trainer import Options, Stopped, Trainer, train
+from bires.types import Transition
+from tests import environments  # noqa: F401
+from tests.test_ddpg import batch_of, different_targets
+from tests.test_training import arrays, contents
+
+FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
+GAMMA, ETA = 0.5, 0.25
+ONLINE, TARGET = (3.0, 5.0), (7.0, 11.0)
+"""The values that the two networks give to the two states."""
+
+
+def planner_for(rule="td", steps=1, horizon=0, paper=True):
+    needs = rules.needs([RULES["td"]])
+    return Planner(ddpg.PARTS, needs, rules.needs([RULES[rule]]), steps, horizon, horizon > 0, paper)
+
+
+def hyper_for(rule="td", steps=1, horizon=0, gamma=GAMMA):
+    numbers = {"eta": 0.0, "gamma": gamma, "tau": 0.0, "actor_lr": 0.0, "critic_lr": 1e-3, "noise": 0.0}
+    array_rule = jax.tree.map(jnp.asarray, RULES[rule])
+    planning = Planning(
+        array_rule, jnp.float32(ETA), jnp.int32(steps), jnp.float32(0.1), jnp.array(horizon > 0), jnp.int32(horizon)
+    )
+    numbers = {name: jnp.float32(number) for name, number in numbers.items()}
+    return Hyper(rule=jax.tree.map(jnp.asarray, RULES["td"]), **numbers, planning=planning)
+
+
+def two_states():
+    """A DDPG learner whose critic is linear in two states: Q(s, a) = w · s, whatever the action."""
+
+    def linear(values):
+        eye = Dense(jnp.eye(2), jnp.zeros(2))
+        return Critic((eye, eye, Dense(jnp.asarray(values, jnp.float32)[:, None], jnp.zeros(1))), jnp.zeros((1, 2)))
+
+    still = Actor((Dense(jnp.zeros((2, 2)), jnp.zeros(2)), Dense(jnp.zeros((2, 1)), jnp.zeros(1))))
+    online = linear(ONLINE)
+    return ddpg.State(still, online, still, linear(TARGET), adam(still), adam(online))
+
+
+S1, S2 = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]])
+STILL = jnp.zeros((1, 1))
+
+
+planned_update = jax.jit(recipe.update, static_argnums=0)
+slope_of = jax.jit(mve.slope, static_argnums=0)
+
+
+def real(reward=1.0, discount=1.0):
+    """One transition from the first state to the second."""
+    return Transition(S1, STILL, jnp.array([reward]), jnp.array([discount]), S2)
+
+
+def weights(slope):
+    return np.asarray(slope.gradient.layers[-1].weight)[:, 0]
+
+
+# With r = 2: td: δ = 2 + ½·11 − 3 = 4.5;  res: δ = 2 + ½·5 − 3 = 1.5, forward η γ δ = ¼·½·1.5;  to: δ = 4.5, forward
+# ¼·½·4.5;  ot: δ = 2 + ½·5 − 7 = −2.5;  tt: δ = 2 + ½·11 − 7 = 0.5;  bi: δ_b = 4.5, δ_f = −2.5.
+BY_HAND = {
+    "td": (-4.5, 0.0),
+    "res": (-1.5, 0.1875),
+    "to": (-4.5, 0.5625),
+    "ot": (2.5, -0.3125),
+    "tt": (-0.5, 0.0625),
+    "bi": (-4.5, -0.3125),
+}
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_dynas_gradient_by_hand(rule):
+    """The imagined update follows its own rule and η, not the real update's; a real end does not reach it."""
+    state, planner = two_states(), planner_for(rule)
+    imagined = dyna.transition(real(discount=0.0), Imagined(STILL[None], jnp.array([[2.0]]), S2[None]), 0)
+    assert imagined.discount == 1.0
+    hyper = hyper_for(rule)
+    planning = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
+    found = planner.parts.slope(state, planning, imagined, planner.imagined)
+    np.testing.assert_allclose(weights(found), BY_HAND[rule], rtol=1e-6)
+    moved, alive, loss = dyna.update(planner, state, hyper, imagined, 0, jnp.array(True))
+    assert alive
+    assert loss > 0
+    change = np.asarray(moved.critic.layers[-1].weight - state.critic.layers[-1].weight)[:, 0]
+    np.testing.assert_array_equal(np.sign(np.round(change, 6)), -np.sign(BY_HAND[rule]))
+    for a, b in zip(jax.tree.leaves(moved.actor), jax.tree.leaves(state.actor), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# k = 2 from (s₁, r₀ = 1, s₂): the model says s₂ → s₁ with r₁ = 2, then s₁ → s₂ with r₂ = 4. Bootstrap: Q⁻(s₂) = 11.
+# y₁ = 4 + ½·11 = 9.5;  y₀ = 2 + ½·9.5 = 6.75;  y₋₁ = 1 + ½·6.75 = 4.375 (original) or 1 + ½·11 = 6.5 (paper).
+# Q(s₋₁) = Q(s₁) = 3, Q(s₀) = Q(s₂) = 5, Q(s₁) = 3.
+ROLLOUT = Imagined(jnp.zeros((2, 1, 1)), jnp.array([[2.0], [4.0]]), jnp.stack([S1, S2]))
+
+
+@pytest.mark.parametrize(
+    ("paper", "discount", "expected"),
+    [
+        # −[(4.375 − 3) + (9.5 − 3)] / 3 for the first state, −(6.75 − 5) / 3 for the second
+        (False, 1.0, (-(1.375 + 6.5) / 3, -1.75 / 3)),
+        # every error exceeds 1, where Huber's slope is ±1: −1 (real) − ½ (imagined), and −½
+        (True, 1.0, (-1.5, -0.5)),
+        # after a true end nothing is imagined: δ = 1 − 3 = −2
+        (False, 0.0, (2.0 / 3, 0.0)),
+        (True, 0.0, (1.0, 0.0)),
+    ],
+)
+def test_mves_gradient_by_hand(paper, discount, expected):
+    planner = planner_for(steps=0, horizon=2, paper=paper)
+    found = slope_of(planner, two_states(), hyper_for(steps=0, horizon=2), real(discount=discount), ROLLOUT)
+    np.testing.assert_allclose(weights(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("paper", [False, True])
+def test_mve_with_one_step_is_its_hand_written_loss(paper):
+    rng = np.random.default_rng(5)
+    state, batch = different_targets(rng), batch_of(rng)
+    d, k = 0.9, 1
+    a0 = actor(state.target_actor, batch.next_observation)
+    r1, s1 = jnp.asarray(rng.normal(size=8), jnp.float32), jnp.asarray(rng.normal(size=(8, 3)), jnp.float32)
+
+    def bootstrap(s):
+        return critic(state.target_critic, s, actor(state.target_actor, s))
+
+    def loss(params):
+        y0 = r1 + d * bootstrap(s1)
+        first = batch.reward + d * batch.discount * (bootstrap(batch.next_observation) if paper else y0)
+        e_real = critic(params, batch.observation, batch.action) - first
+        e_imagined = critic(params, batch.next_observation, a0) - y0
+        if not paper:
+            return jnp.mean(0.5 * e_real**2 + batch.discount * 0.5 * e_imagined**2) / 2
+        f = [jnp.where(jnp.abs(e) < 1, 0.5 * e**2, jnp.abs(e) - 0.5) for e in (e_real, e_imagined)]
+        return jnp.mean(f[0] + batch.discount * f[1])
+
+    expected = jax.jit(jax.grad(loss))(state.critic)
+    for rounds in (1, 3):  # more rounds, for another member's sake, must not matter
+        pad = rounds - 1
+        rollout = Imagined(
+            jnp.concatenate([a0[None], jnp.full((pad, 8, 2), 9.0)]),
+            jnp.concatenate([r1[None], jnp.full((pad, 8), 9.0)]),
+            jnp.concatenate([s1[None], jnp.full((pad, 8, 3), 9.0)]),
+        )
+        planner, hyper = planner_for(steps=0, horizon=rounds, paper=paper), hyper_for(steps=0, horizon=k, gamma=d)
+        found = slope_of(planner, state, hyper, batch, rollout)
+        for a, b in zip(jax.tree.leaves(found.gradient), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_the_order_is_critic_actor_imagined_updates_targets():
+    rng = np.random.default_rng(6)
+    state, batch = different_targets(rng), batch_of(rng)
+    planner = planner_for("res", steps=2)
+    hyper = hyper_for("res", steps=2)._replace(tau=jnp.float32(0.1), actor_lr=jnp.float32(1e-2))
+    nearby = Imagined(*(jnp.asarray(rng.normal(size=(2, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
+    alive = jnp.array(True)
+    found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, Dreams(nearby), alive)
+
+    @jax.jit
+    def by_parts(step):
+        parts = ddpg.PARTS
+        step, _ = parts.critic(step, hyper, parts.slope(step, hyper, batch, planner.real), alive)
+        step, _ = parts.actor(step, hyper, batch, alive)
+        for p in range(2):
+            step, _, _ = dyna.update(planner, step, hyper, dyna.transition(batch, nearby, p), p, alive)
+        return parts.targets(step, hyper, alive)
+
+    assert seen.alive
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(by_parts(state)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_not_his():
+    rng = np.random.default_rng(7)
+    state, batch = different_targets(rng), batch_of(rng)
+    broken = Imagined(jnp.zeros((1, 8, 2)), jnp.full((1, 8), jnp.inf), jnp.zeros((1, 8, 3)))
+    for steps, alive in ((1, False), (0, True)):
+        _, seen, _ = planned_update(
+            planner_for(), state, hyper_for(steps=steps), batch, Dreams(broken), jnp.array(True)
+        )
+        assert bool(seen.alive) is alive
+
+
+def test_proposals_are_clipped_and_spread_as_asked():
+    action = jnp.zeros((20_000, 1)).at[0].set(1.0)
+    found = dyna.proposals(jax.random.key(0), action, jnp.float32(0.1), 2)
+    assert found.shape == (2, 20_000, 1)
+    assert float(found.std()) == pytest.approx(0.1, rel=0.03)
+    assert float(jnp.abs(found).max()) <= 1.0
+
+
+def learner_of(path, member):
+    return {name: array[member] for name, array in arrays(path).items() if name.startswith("state/learner.")}
+
+
+def assert_same_learner(a, b):
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_dyna_without_planning_steps_is_ddpg_bit_for_bit(tmp_path, quick):
+    plain = bires.train("Hopper", algorithm="ddpg", out=tmp_path / "a", **quick)
+    none = bires.train("Hopper", algorithm="dyna-ddpg", planning_steps=0, out=tmp_path / "b", **quick)
+    assert_same_learner(learner_of(plain.path, 0), learner_of(none.path, 0))
+    mixed = bires.train("Hopper", algorithm=["ddpg", "dyna-ddpg"], planning_steps=[0, 1], out=tmp_path / "c", **quick)
+    assert mixed.members["planning_steps"].tolist()[1:] == [0, 1]
+    three = [learner_of(mixed.path, member) for member in range(3)]
+    assert_same_learner(three[0], three[1])
+    assert not all(np.array_equal(three[0][name], three[2][name]) for name in three[0])
+
+
+@pytest.mark.parametrize("task", ["Hopper", pytest.param("finger-turn_easy", marks=pytest.mark.slow)])
+def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkeypatch, task):
+    """σ = 0: what Dyna imagines is, bit for bit, what happened; MVE's first step starts where the transition ended."""
+    quick.pop("quiet")
+    settings = quick | {"algorithm": ["dyna-ddpg", "mve-ddpg"], "planning_noise": 0.0, "planning_steps": 2}
+    config = make_config(task, settings)
+    trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
+    Folder(tmp_path).create(config, trainer.members, {})
+    kept: list[tuple[Any, Any, Any]] = []
+    opening = Trainer._open_cohorts
+
+    def watch(cohort):
+        dream = cohort.dreamer.dream
+
+        def watched(compiled, state, drawn):
+            answer = dream(compiled, state, drawn)
+            kept.append((np.asarray(state.storage), np.asarray(drawn.positions), answer))
+            return answer
+
+        cohort.dreamer.dream = watched
+
+    def spying(trainer, opened):
+        opening(trainer, opened)
+        for cohort in trainer.cohorts:
+            watch(cohort)
+
+    monkeypatch.setattr(Trainer, "_open_cohorts", spying)
+    trainer.run(None)
+    assert len(kept) == 40 * len(trainer.cohorts)
+    o, a = trainer.space.observation, trainer.space.action
+    seen = 0
+    for storage, positions, answer in kept:
+        for i in range(len(storage)):
+            rows = storage[i, positions[i].astype(int)]
+            for p in range(2):
+                if np.any(answer.nearby[i, p]):
+                    seen += 1
+                    assert answer.nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
+    assert seen == 80
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "algorithm"),
+    [
+        ("Hopper", "oracle", FOUR),
+        ("pendulum-swingup", "learned", ["res-dyna-ddpg", "mve-ddpg"]),
+        pytest.param("reacher-easy", "oracle", FOUR, marks=pytest.mark.slow),
+        pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
+    ],
+)
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm):
+    quick.pop("quiet")
+    quick |= {"steps": 70, "eval_every": 70, "replay": 40}
+    config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
+    train(config, tmp_path / "straight", Options(workers=0))
+    for polls in (4, 6):
+        with pytest.raises(Stopped):
+            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * polls), True))
+    train(config, tmp_path / "stopped", Options(workers=2))
+    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+    left, right = arrays(tmp_path / "straight"), arrays(tmp_path / "stopped")
+    assert any(".model." in name or "state/model" in name for name in left) == (model == "learned")
+    assert any(name.endswith(("/before", "/after")) for name in left) == (model == "oracle")
+    for name in left:
+        if name.startswith("state/"):
+            np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def test_a_population_mixes_planners_and_the_others_do_not_notice(tmp_path, quick):
+    mixed = bires.train("Hopper", algorithm=FOUR, seeds=2, out=tmp_path / "a", **quick)
+    assert [row["algorithm"] for row in mixed.members.rows()] == [name for name in FOUR for _ in range(2)]
+    assert set(mixed.members["status"].tolist()) == {"finished"}
+    alone = bires.train("Hopper", algorithm="ddpg", seeds=2, out=tmp_path / "b", **quick)
+    for member in range(2):
+        a, b = learner_of(mixed.path, member), learner_of(alone.path, member)
+        for name in a:
+            np.testing.assert_allclose(a[name], b[name], atol=1e-4, err_msg=name)
+    header = (mixed.path / "metrics.csv").read_text().splitlines()[0]
+    assert header.endswith(",imagined_loss")
+    assert not (alone.path / "metrics.csv").read_text().splitlines()[0].endswith("imagined_loss")
+    loss, members = mixed.metrics["imagined_loss"], mixed.metrics["member"]
+    assert np.all(loss[members < 2][-2:] == 0)
+    assert np.nanmax(loss[(members >= 2) & (members < 6)]) > 0
+
+
+@pytest.mark.parametrize("model", ["oracle", "learned"])
+def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model):
+    run = bires.train(
+        "pendulum-swingup",
+        algorithm=["res-dyna-ddpg", "mve-ddpg"],
+        critic_lr=[1e-3, 1e30],
+        model=model,
+        model_scale="small",
+        out=tmp_path / "run",
+        **quick,
+    )
+    status = {(row["algorithm"], row["critic_lr"]): row["status"] for row in run.members.rows()}
+    assert {k: v for k, v in status.items() if v == "diverged"}.keys() == {
+        ("res-dyna-ddpg", 1e30),
+        ("mve-ddpg", 1e30),
+    }
+
+
+def test_numbers_a_member_does_not_use_do_not_split_it():
+    config = make_config(
+        "Hopper",
+        {
+            "algorithm": FOUR,
+            "planning_eta": [0.05, 0.2],
+            "planning_steps": [1, 2],
+            "horizon": [1, 3],
+            "eta": [0.1, 0.2],
+        },
+    )
+    found = [(m.algorithm, m.planning_steps, m.planning_eta, m.horizon) for m in configs.members(config)]
+    assert found == [
+        ("ddpg", None, None, None),
+        ("dyna-ddpg", 1, None, None),
+        ("dyna-ddpg", 2, None, None),
+        *[("res-dyna-ddpg", p, e, None) for p in (1, 2) for e in (0.05, 0.2)],
+        ("mve-ddpg", None, None, 1),
+        ("mve-ddpg", None, None, 3),
+    ]
+    assert configs.members(config)[3].label == "res-dyna-ddpg(0.05)"
+
+
+def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
+    config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
+    assert [m.algorithm for m in configs.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"planner": "dnya"}, "Unknown planner 'dnya'. Did you mean 'dyna'"),
+        ({"horizon": 0}, "--horizon was given 0"),
+        ({"planning_eta": 1.5}, "--planning-eta was given 1.5"),
+        ({"planning_noise": -0.1}, "--planning-noise was given -0.1"),
+        ({"planning_noise": float("nan")}, "--planning-noise was given nan"),
+        ({"planning_steps": -1}, "--planning-steps was given -1"),
+        ({"ensemble": 0}, "--ensemble was given 0"),
+        ({"model": "dream"}, "--model was given 'dream'; accepted: oracle, learned"),
+        ({"model_scale": "huge"}, "--model-scale was given 'huge'"),
+        ({"mve_loss": "l1"}, "--mve-loss was given 'l1'"),
+        ({"algorithm": "mve-ddpg", "rule": "bi"}, "--rule bi was given with planner 'mve'"),
+    ],
+)
+def test_bad_input_is_refused(tmp_path, settings, words):
+    with pytest.raises(bires.UserError, match=words.replace("(", r"\(")):
+        bires.train("Hopper", out=tmp_path / "run", quiet=True, **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_oracle_of_a_task_without_a_physics_state_is_refused(tmp_path, quick):
+    task = "MountainCarContinuous-v0"
+    with pytest.raises(bires.UserError, match="--model learned"):
+        bires.train(task, algorithm="dyna-ddpg", out=tmp_path / "run", **quick)
+    bires.train(task, algorithm="dyna-ddpg", model="learned", model_scale="small", out=tmp_path / "b", **quick)
+
+
+def test_an_oracle_that_raises_ends_the_member_and_not_the_run(tmp_path, quick):
+    """The probe cannot be set to states with x > 1: who draws one is frozen, with the reason; DDPG never asks."""
+    run = bires.train(
+        "tests.environments:bires-test/Touchy-v0",
+        algorithm=["ddpg", "dyna-ddpg"],
+        out=tmp_path / "run",
+        workers=0,
+        **quick,
+    )
+    assert run.members["status"].tolist() == ["finished", "diverged"]
+    assert "out of reach" in (run.path / "errors" / "member-1.txt").read_text()
