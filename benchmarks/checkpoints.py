@@ -1,0 +1,83 @@
+"""What checkpoints cost: ten members, a replay of a million transitions each, one checkpoint every 10 000 steps.
+
+    .venv/bin/python benchmarks/checkpoints.py
+
+Takes 10 000 steps of warm-up (so that a checkpoint has 10 000 new rows), times some hundred steps that learn, writes a
+checkpoint, and compares: seconds to write against seconds of 10 000 such steps, bytes written against the new rows and
+the learners, and the process's peak of memory before and after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from bires.config import Config
+from bires.runs import Folder
+from bires.trainer import Options, Stopped, Trainer
+
+EVERY = 10_000
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def main(timed: int = 300) -> None:
+    result: dict[str, float] = {}
+    config = Config(
+        "walker-stand",
+        seed=tuple(range(10)),
+        steps=1_000_000,
+        warmup=EVERY - timed,
+        eval_every=10**9,
+        eval_episodes=1,
+        log_every=EVERY,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(config, Folder(Path(folder)), Options(checkpoint_minutes=1e9))
+        clock = {"start": 0.0, "step": 0}
+
+        def look() -> bool:
+            if trainer.step < EVERY - timed // 2:
+                return False
+            if not clock["start"]:  # compiled and warm by now
+                clock.update(start=time.perf_counter(), step=trainer.step)
+            if trainer.step < EVERY:
+                return False
+            seconds = time.perf_counter() - clock["start"]
+            result["seconds_per_interval"] = seconds / (trainer.step - clock["step"]) * EVERY
+            result["peak_before"], there = peak(), size(trainer.store.path)
+            start = time.perf_counter()
+            trainer.save()
+            result["seconds_to_write"] = time.perf_counter() - start
+            result["bytes_written"], result["peak_after"] = size(trainer.store.path) - there, peak()
+            return True
+
+        with contextlib.suppress(Stopped):
+            trainer.run(None, look)
+        state = [cohort.state._replace(storage=None) for cohort in trainer.cohorts]
+        result["bytes_of_learners"] = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+        width = trainer.cohorts[0].state.storage.shape[2]
+        result["bytes_of_new_rows"] = len(trainer.members) * EVERY * width * np.dtype(np.float32).itemsize
+    result["share_of_time"] = result["seconds_to_write"] / result["seconds_per_interval"]
+    result["bytes_ratio"] = result["bytes_written"] / (result["bytes_of_learners"] + result["bytes_of_new_rows"])
+    result["memory_ratio"] = result["peak_after"] / result["peak_before"]
+    json.dump(result, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()
