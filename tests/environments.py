@@ -1,4 +1,4 @@
-"""Probe environments: tiny continuous-action MDPs with known values, each isolating one way to fail.
+"""Probe environments: tiny MDPs with known values, each isolating one way to fail.
 
 Importing this module registers them with Gymnasium.
 """
@@ -14,7 +14,7 @@ class Probe(gymnasium.Env):
     """An environment whose observation is one number."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
-    action_space = BOX
+    action_space: spaces.Space = BOX
 
     def observe(self, value: float) -> np.ndarray:
         return np.array([value], np.float32)
@@ -117,6 +117,22 @@ class Wide(Probe):
         return self.observe(0.0), float(action[0]), True, False, {}
 
 
+class Choice(Probe):
+    """State 0 → state 1 → end among three choices; a reward of 1 for taking 2, then 0. Any other choice ends it."""
+
+    action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = 0
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        right = int(action) == (2, 0)[self.state]
+        self.state += 1
+        return self.observe(1.0), float(right and self.state == 2), not right or self.state == 2, False, {}
+
+
 class Settable(Probe):
     """A point pushed by the action: x ← x + 0.1 v, v ← v + 0.1 a, reward −x². Its state can be read and set."""
 
@@ -167,6 +183,7 @@ class Touchy(Settable):
 
 
 for kind in (
+    Choice,
     ConstantReward,
     TwoSteps,
     Clock,

@@ -7,8 +7,8 @@ import bires
 
 SOURCE = Path(bires.__file__).parent
 LAYERS = (
-    ("errors", "types", "algorithms", "config"),
-    ("rules", "networks", "exploration", "replay", "optimisers"),
+    ("errors", "types", "algorithms", "defaults", "config"),
+    ("rules", "networks", "exploration", "frames", "replay", "optimisers", "validation"),
     ("agents", "linear"),
     ("models",),
     ("planning",),

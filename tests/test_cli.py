@@ -32,7 +32,22 @@ def bires(*words, cwd=None, **kwargs):
         (["train", "walker-stand", "--hidden", "64"], "--hidden was given [64]"),
         (["train", "walker-stand", "--seed", "1", "1"], "some of them twice"),
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
-        (["train", "CartPole-v1"], "2 discrete actions"),
+        (
+            ["train", "CartPole-v1"],
+            "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn bi-res-dqn",
+        ),
+        (
+            ["train", "walker-stand", "--algorithm", "dqn"],
+            "continuous actions; dqn needs discrete ones. Use --algorithm ddpg",
+        ),
+        (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one kind"),
+        (
+            ["train", "CartPole-v1", "--algorithm", "dqn", "--tau", "0.1"],
+            "--tau is no setting of DQN; use --target-every",
+        ),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "--target-every was given 0.5"),
+        (["train", "walker-stand", "--double-q"], "--double-q True is for DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
         (["train", "walker-stand", "--stepz", "5"], "--steps"),
         (["resume", "no-such-run"], "is not a run folder"),

@@ -11,6 +11,7 @@ from bires.envs.adapter import recipe
 from bires.envs.pool import Pool
 from bires.envs.slots import FAILED, TRAIN, Start, episode_seed
 from bires.errors import UserError
+from bires.types import Space
 from tests import environments  # noqa: F401
 
 FEW = ["walker-stand", "reacher-easy", "finger-turn_hard", "HalfCheetah", "Hopper-v5"]
@@ -85,9 +86,11 @@ def test_names():
         tasks.resolve("no_such_module:X-v0")
 
 
-def test_a_discrete_task_is_refused_with_what_to_use():
-    with pytest.raises(UserError, match=r"2 discrete actions.*MountainCarContinuous"):
-        recipe("CartPole-v1", "modern").build()
+def test_discrete_actions_are_indices():
+    environment = recipe("CartPole-v1", "modern").build()
+    assert environment.space == Space(4, 1, (0.0,), (1.0,), 2)
+    assert environment.scaled(np.array([[1.0], [0.0]], np.float32)).tolist() == [1, 0]
+    environment.close()
 
 
 def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():

@@ -25,7 +25,7 @@ from bires.runs import Folder
 from bires.trainer import Options, Stopped, Trainer, train
 from tests import environments
 
-MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
+MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]
 PROBE = "tests.environments:bires-test/"
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 

@@ -46,6 +46,12 @@ ALGORITHMS: dict[str, Algorithm] = {
     "dyna-ddpg": Algorithm("ddpg", "td", "dyna", "DDPG that also learns from imagined transitions, by `td`"),
     "res-dyna-ddpg": Algorithm("ddpg", "td", "res-dyna", "Dyna-DDPG with residual imagined updates (the paper's)"),
     "mve-ddpg": Algorithm("ddpg", "td", "mve", "DDPG with model-based value expansion, TD(k) (Feinberg et al. 2018)"),
+    "dqn": Algorithm("dqn", "td", None, "DQN (Mnih et al. 2015) for discrete actions; --double-q makes it Double DQN"),
+    "res-dqn": Algorithm("dqn", "res", None, "Baird's residual algorithm in DQN, without a target network"),
+    "to-res-dqn": Algorithm("dqn", "to", None, "residual DQN, target network at the successor"),
+    "ot-res-dqn": Algorithm("dqn", "ot", None, "residual DQN, target network at the predecessor"),
+    "tt-res-dqn": Algorithm("dqn", "tt", None, "residual DQN, target network at both ends"),
+    "bi-res-dqn": Algorithm("dqn", "bi", None, "residual DQN with the bidirectional target network (the paper's)"),
 }
 
 

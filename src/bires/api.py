@@ -19,6 +19,7 @@ from bires.errors import UserError, unknown
 from bires.runs import Run
 from bires.trainer import Options
 from bires.trainer import train as run_training
+from bires.validation import validate
 
 
 def train(
@@ -83,7 +84,7 @@ def seeds(count: int) -> tuple[int, ...]:
 def start(config: Config, out: str | os.PathLike[str] | None, options: Options, display: Display) -> Run:
     """Trains with a display, and stops in order when the process is asked to."""
     path = Path(out) if out is not None else default_out(config.task)
-    configs.validate(config)
+    validate(config)
     with display, stoppable() as stop:
         display.begin(config, configs.members(config), path)
         return run_training(config, path, replace(options, report=display.report, say=display.say), stop)

@@ -106,9 +106,9 @@ class Store:
         return sorted((int(name) for name in found if name.isdigit()), reverse=True)
 
     def save_replay(self, arrays: dict[str, np.ndarray], start: int) -> Segment:
-        """Writes the replay of the steps from ``start``: `rows`, and what is kept beside them (members, steps, ·)."""
+        """Writes the replay of the steps from ``start``: arrays of (members, steps, ·)."""
         self.path.mkdir(exist_ok=True)
-        stop = start + arrays["rows"].shape[1]
+        stop = start + next(iter(arrays.values())).shape[1]
         name = segment_name(start, stop)
         aside = self.path / (name + ".part")
         sha256 = save_arrays(aside, arrays)

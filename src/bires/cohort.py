@@ -92,13 +92,13 @@ class Cohort:
 
     def learn(self, compiled: Compiled, clock: int) -> None:
         """Starts the members' step number ``clock`` on the device."""
-        incoming, now = self._gather(), np.int32(clock)
+        incoming, now, past = self._gather(), np.int32(clock), clock - self.config.warmup
         if self.dreamer is not None:
             self.dreamer.keep(clock)
-        if clock >= self.config.warmup:
+        if past >= 0 and past % self.config.update_every == 0:
             self._update(compiled, incoming, now)
             return
-        if clock + 1 == self.config.warmup:
+        if past >= -1:
             self.state, self.action = compiled.act(self.state, self.hyper, incoming, now)
         else:
             self.state, self.action = compiled.warm(self.state, incoming, now)
@@ -176,22 +176,28 @@ class Cohort:
         )
         self.frozen.append(Frozen(self.members[i].member, step, text))
 
-    def _gather(self) -> np.ndarray:
-        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is."""
+    def _gather(self) -> Any:
+        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is.
+
+        Here, too, a game's rewards are clipped to their signs, and a lost life is made an end.
+        """
         board, count, width = self.pool.board, len(self.members), self.pool.board.observation.shape[1]
-        ends = board.terminated[:count].copy()
-        over = ends | board.truncated[:count]
+        pixels = board.observation.dtype == np.uint8
+        ends, over = board.terminated[:count].copy(), board.terminated[:count] | board.truncated[:count]
         if self.config.protocol == "paper":
             ends = over
-        rows = np.empty((count, incoming_width(width)), np.float32)  # a new one: the device may still read the last
-        rows[:, 0] = board.reward[:count]
-        rows[:, 1] = ~ends
+        reward = board.reward[:count]
+        # New arrays: the device may still read the last ones.
+        rows = np.empty((count, incoming_width(0 if pixels else width)), np.float32)
+        rows[:, 0] = np.sign(reward) if pixels else reward
+        rows[:, 1] = ~(ends | board.life_lost[:count])
         rows[:, 2] = board.first[:count]
-        rows[:, 3 : 3 + width] = board.next_observation[:count]
-        rows[:, 3 + width :] = board.observation[:count]
-        self.running_return += board.reward[:count]
+        if not pixels:
+            rows[:, 3 : 3 + width] = board.next_observation[:count]
+            rows[:, 3 + width :] = board.observation[:count]
+        self.running_return += reward
         if np.any(over):
             self.finished_sum[over] += self.running_return[over]
             self.finished_count[over] += 1
             self.running_return[over] = 0.0
-        return rows
+        return (rows, board.observation[:count].copy()) if pixels else rows

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from bires import algorithms
+from bires import algorithms, defaults
+from bires.defaults import BY_AGENT, VALUES_BY_AGENT, Omitted, OmittedValues
 from bires.errors import UserError
 
 
@@ -22,16 +22,19 @@ def whole(text: str) -> int:
     return int(number)
 
 
-Whole = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
+def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
+    """How the command line reads a number, and shows one that was left out."""
+    return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: whole(words[0]),
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [str(value)],
-    ),
-]
+        metavar=metavar,
+        instance_from_str=lambda words: parse(words[0]),
+        is_instance=lambda value: isinstance(value, int | float),
+        str_from_instance=lambda value: ["by agent" if value is BY_AGENT else str(value)],
+    )
+
+
+Whole = Annotated[int, number_type(whole, "INT")]
+Number = Annotated[float, number_type(float, "FLOAT")]
 
 
 @dataclass(frozen=True)
@@ -55,28 +58,48 @@ class Config:
     """The members' seeds."""
     gamma: tuple[float, ...] = (0.99,)
     """γ, the discount."""
-    tau: tuple[float, ...] = (1e-3,)
-    """τ, how much of the online network the target network takes in at each update."""
-    actor_lr: tuple[float, ...] = (1e-4,)
-    """Adam's learning rate for the actor."""
-    critic_lr: tuple[float, ...] = (1e-3,)
-    """Adam's learning rate for the critic."""
-    noise: tuple[float, ...] = (0.2,)
-    """σ of the Ornstein–Uhlenbeck exploration noise."""
-    steps: Whole = 1_000_000
+    tau: tuple[float, ...] = VALUES_BY_AGENT
+    """τ, how much of the online networks DDPG's target networks take in at each update."""
+    actor_lr: tuple[float, ...] = VALUES_BY_AGENT
+    """Learning rate of DDPG's actor."""
+    critic_lr: tuple[float, ...] = VALUES_BY_AGENT
+    """Learning rate of the critic; DQN's only one."""
+    noise: tuple[float, ...] = VALUES_BY_AGENT
+    """σ of DDPG's Ornstein–Uhlenbeck exploration noise."""
+    epsilon_start: tuple[float, ...] = VALUES_BY_AGENT
+    """DQN's share of random actions after the warm-up …"""
+    epsilon_end: tuple[float, ...] = VALUES_BY_AGENT
+    """… which falls linearly to this one …"""
+    epsilon_steps: tuple[Number, ...] = VALUES_BY_AGENT
+    """… in this many steps."""
+    target_every: tuple[Number, ...] = VALUES_BY_AGENT
+    """Updates between copies of DQN's network to its target network."""
+    steps: Whole = BY_AGENT
     """Environment steps of every member."""
-    warmup: Whole = 10_000
+    warmup: Whole = BY_AGENT
     """First steps, with uniformly random actions and no update."""
-    eval_every: Whole = 10_000
+    eval_every: Whole = BY_AGENT
     """Steps between evaluations; there is one before the first step, too."""
     eval_episodes: Whole = 20
     """Noise-free episodes of an evaluation."""
-    batch: Whole = 64
+    batch: Whole = BY_AGENT
     """Transitions of an update."""
-    replay: Whole = 1_000_000
+    replay: Whole = BY_AGENT
     """Transitions each member remembers."""
-    hidden: tuple[Whole, ...] = (400, 300)
-    """Hidden layers of actor and critic."""
+    update_every: Whole = BY_AGENT
+    """Environment steps from one update to the next."""
+    hidden: tuple[Whole, ...] = VALUES_BY_AGENT
+    """Hidden layers of the networks (behind the convolutions, where there are pixels)."""
+    optimiser: Literal["by-agent", "adam", "rmsprop"] = "by-agent"
+    """DQN's optimiser: `adam`, or `rmsprop` (centred, as in the authors' code for Atari)."""
+    max_grad_norm: Number = BY_AGENT
+    """DQN's gradients are scaled down to this norm; 0: never."""
+    double_q: bool = False
+    """Double DQN: the online network chooses the action that the target network values."""
+    sticky: float = -1.0
+    """Atari: the probability that the emulator repeats the last action instead; -1: as the id says (v5 0.25, v4 0)."""
+    full_actions: bool = False
+    """Atari: all 18 actions, also those without effect in the game."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     log_every: Whole = 1_000
@@ -98,22 +121,38 @@ class Config:
     ensemble: Whole = 1
     """Learned models per member; they predict their mean, and their disagreement is logged."""
 
+    def __post_init__(self) -> None:
+        """Fills in what was left out: a configuration is always whole, and so is what the manifest keeps."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        omitted = [n for n, v in given.items() if isinstance(v, Omitted | OmittedValues) or v == "by-agent"]
+        settings = defaults.settings_for(self.task, self.algorithm) if omitted else {}
+        for name in omitted:
+            object.__setattr__(self, name, settings.get(name, ()))
+
+    @property
+    def agent(self) -> str:
+        """The one agent of all algorithms."""
+        return defaults.agent_of(self.algorithm)
+
 
 @dataclass(frozen=True)
 class Member:
-    """One agent of a population."""
+    """One agent of a population. What its agent does not have, or its rule does not read, is None."""
 
     member: int
     algorithm: str
     rule: str
     eta: float | None
-    """None where the rule has no forward term."""
     seed: int
     gamma: float
-    tau: float
-    actor_lr: float
+    tau: float | None
+    actor_lr: float | None
     critic_lr: float
-    noise: float
+    noise: float | None
+    epsilon_start: float | None = None
+    epsilon_end: float | None = None
+    epsilon_steps: float | None = None
+    target_every: float | None = None
     planner: str | None = None
     """None: no planning; so are the numbers below that the planner does not use."""
     planning_steps: int | None = None
@@ -137,14 +176,24 @@ def label(algorithm: str, *etas: float | None) -> str:
     return f"{algorithm}({there})" if there else algorithm
 
 
-GRID = ("gamma", "tau", "actor_lr", "critic_lr", "noise")
+GRID = (
+    "gamma",
+    "tau",
+    "actor_lr",
+    "critic_lr",
+    "noise",
+    "epsilon_start",
+    "epsilon_end",
+    "epsilon_steps",
+    "target_every",
+)
 """Fields whose values multiply the population, beside algorithm, rule, η and seed."""
 
 
 def members(config: Config) -> list[Member]:
     """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
     kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, algorithms.get(name)))
-    rows = product(kinds, *(getattr(config, name) for name in GRID), config.seed)
+    rows = product(kinds, *(getattr(config, name) or (None,) for name in GRID), config.seed)
     return [
         Member(index, name, rule, eta, seed, **dict(zip(GRID, values, strict=True)), **planning._asdict())
         for index, (((name, rule, eta), planning), *values, seed) in enumerate(rows)
@@ -198,76 +247,6 @@ def plannings(config: Config, planner: str | None) -> Iterator[Planning]:
     etas = config.planning_eta if rules.get(record.rule).bidirectional else (None,)
     for steps, noise, eta in product(config.planning_steps, config.planning_noise, etas):
         yield Planning(planner, steps, noise, eta)
-
-
-def validate(config: Config) -> None:
-    """Refuses what cannot be meant, before anything is built."""
-    from bires import rules
-
-    for name in config.algorithm:
-        algorithms.get(name)
-    for name in config.rule:
-        rules.get(name)
-    for name in config.planner:
-        algorithms.planner(name)
-    require_finite(config)
-    within("eta", config.eta, 0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05")
-    within("planning_eta", config.planning_eta, 0.0, 1.0, "the paper uses 0.2")
-    within("gamma", config.gamma, 0.0, 1.0, "the paper uses 0.99")
-    within("tau", config.tau, 0.0, 1.0, "the paper uses 1e-3")
-    require_counts(config)
-    if len(config.hidden) < 2 or min(config.hidden) < 1:
-        raise UserError(
-            f"--hidden was given {list(config.hidden)}; accepted: two or more layer sizes, as the action enters at "
-            "the second layer. The paper uses --hidden 400 300."
-        )
-    if min(config.seed) < 0 or max(config.seed) >= 2**32:
-        raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
-    if len(set(config.seed)) < len(config.seed):
-        raise UserError(f"--seed was given {list(config.seed)}, some of them twice; equal seeds are equal members.")
-    if config.warmup >= config.steps:
-        raise UserError(
-            f"--warmup {config.warmup} leaves nothing to learn in --steps {config.steps}. "
-            f"Give more steps, or a shorter warm-up such as --warmup {max(1, config.steps // 10)}."
-        )
-    for name, accepted in CHOICES.items():
-        if getattr(config, name) not in accepted:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)!r}; accepted: {', '.join(accepted)}.")
-
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "protocol": ("modern", "paper"),
-    "model": ("oracle", "learned"),
-    "mve_loss": ("paper", "original"),
-    "model_scale": ("paper", "small"),
-}
-
-
-def require_finite(config: Config) -> None:
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, tuple) and not value and field.name not in ("rule", "planner"):
-            raise UserError(f"{flag(field.name)} was given no value; give one or more.")
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, float) and not math.isfinite(number):
-                raise UserError(f"{flag(field.name)} was given {number}; accepted: finite numbers.")
-
-
-def require_counts(config: Config) -> None:
-    for name in ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "log_every", "ensemble"):
-        if getattr(config, name) < 1:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
-    if min(config.horizon) < 1:
-        raise UserError(f"--horizon was given {min(config.horizon)}; accepted: whole numbers from 1.")
-    for name in ("actor_lr", "critic_lr", "noise", "planning_steps", "planning_noise"):
-        if min(getattr(config, name)) < 0:
-            raise UserError(f"{flag(name)} was given {min(getattr(config, name))}; accepted: numbers from 0.")
-
-
-def within(name: str, values: Sequence[float], low: float, high: float, hint: str) -> None:
-    for value in values:
-        if not low <= value <= high:
-            raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")
 
 
 def flag(name: str) -> str:

@@ -111,6 +111,11 @@ def curves(*runs: Run) -> list[Curves]:
     return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
 
 
+def differ(columns: Sequence[np.ndarray]) -> bool:
+    """Whether a setting has several values; what nobody has is nan everywhere."""
+    return len(np.unique(np.concatenate(columns))) > 1 if columns else False
+
+
 def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray) -> Curves:
     there = [row for row in rows if row["curve"]]
     returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]

@@ -76,7 +76,7 @@ class Display:
             "step": progress.step,
             "steps": progress.steps,
             "steps_per_second": round(self._rate * count, 1),
-            "updates_per_second": round(self._rate * count, 1) if updating else 0.0,
+            "updates_per_second": round(self._rate * count / self._config.update_every, 1) if updating else 0.0,
             "seconds_left": round((progress.steps - progress.step) / self._rate) if self._rate else None,
             "returns": means,
             "diverged": len(progress.diverged),

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from bires.types import Space
+
 LAST_LAYER_SCALE = 1e-3
 """Scale of the last layers' initial weights (the authors' code)."""
 
@@ -31,6 +33,14 @@ class Critic(NamedTuple):
 
     layers: tuple[Dense, ...]
     action: jax.Array
+
+
+class Choices(NamedTuple):
+    """Q(s, ·): observation → one value for each discrete action."""
+
+    convolutions: tuple[Dense, ...]
+    """None where an observation is a vector. Weights are (kernel × kernel × inputs, outputs)."""
+    layers: tuple[Dense, ...]
 
 
 @jax.custom_vjp
@@ -60,7 +70,7 @@ def dense(layer: Dense, x: jax.Array) -> jax.Array:
     return matmul(x, layer.weight) + layer.bias
 
 
-def orthogonal(rng: np.random.Generator, inputs: int, outputs: int, scale: float) -> jax.Array:
+def orthogonal(rng: np.random.Generator, inputs: int, outputs: int, scale: float = 1.0) -> jax.Array:
     """A random matrix with orthonormal rows or columns, uniform among them, times ``scale``.
 
     Made by NumPy: the same weights on every device, and no factorisation in a compiled program (XLA on a CPU of few
@@ -72,9 +82,11 @@ def orthogonal(rng: np.random.Generator, inputs: int, outputs: int, scale: float
     return jnp.asarray(scale * (q if inputs >= outputs else q.T), jnp.float32)
 
 
-def init_layers(rng: np.random.Generator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> list[Dense]:
+def init_layers(
+    rng: np.random.Generator, inputs: tuple[int, ...], outputs: tuple[int, ...], last: float = LAST_LAYER_SCALE
+) -> list[Dense]:
     """Orthogonal weights, zero biases, the last layer scaled (the authors' code)."""
-    scales = [1.0] * (len(inputs) - 1) + [LAST_LAYER_SCALE]
+    scales = [1.0] * (len(inputs) - 1) + [last]
     return [
         Dense(orthogonal(rng, n, m, scale), jnp.zeros(m)) for n, m, scale in zip(inputs, outputs, scales, strict=True)
     ]
@@ -109,3 +121,53 @@ def critic(params: Critic, observation: jax.Array, action: jax.Array) -> jax.Arr
     for layer in rest:
         x = jax.nn.relu(dense(layer, x))
     return dense(last, x)[:, 0]
+
+
+NATURE = ((8, 4, 32), (4, 2, 64), (3, 1, 64))
+"""Kernel, stride and outputs of the convolutions of Mnih et al. (2015)."""
+
+
+def init_choices(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> Choices:
+    """Q for discrete actions; its last layer is not scaled (the authors' code)."""
+    assert space.choices is not None
+    convolutions, features = [], space.observation
+    if space.pixels is not None:
+        channels, *sides = space.pixels
+        for kernel, stride, outputs in NATURE:
+            convolutions.append(Dense(orthogonal(rng, kernel * kernel * channels, outputs), jnp.zeros(outputs)))
+            channels, sides = outputs, [(side - kernel) // stride + 1 for side in sides]
+        features = channels * sides[0] * sides[1]
+    layers = init_layers(rng, (features, *hidden), (*hidden, space.choices), last=1.0)
+    return Choices(tuple(convolutions), tuple(layers))
+
+
+def choices(params: Choices, space: Space, observation: jax.Array) -> jax.Array:
+    """Q(s, ·) for a batch: (batch, observation) → (batch, choices)."""
+    x = observation
+    if space.pixels is not None:
+        x = jnp.moveaxis(x.reshape(-1, *space.pixels), 1, -1)
+        for i, (layer, (kernel, stride, _)) in enumerate(zip(params.convolutions, NATURE, strict=True)):
+            x = space_to_depth(x, stride)
+            x = x.astype(jnp.float32) / 255 if i == 0 else x
+            x = jax.nn.relu(convolve(layer, x, kernel // stride))
+        x = x.reshape(len(x), -1)
+    for layer in params.layers[:-1]:
+        x = jax.nn.relu(dense(layer, x))
+    return dense(params.layers[-1], x)
+
+
+def space_to_depth(x: jax.Array, side: int) -> jax.Array:
+    """Squares of pixels as channels: (batch, h, w, c) → (batch, h / side, w / side, side² c).
+
+    A convolution with that stride, and a kernel of a multiple of it, becomes one with stride 1 and a smaller kernel,
+    which XLA on a CPU computes in two thirds of the time.
+    """
+    batch, height, width, channels = x.shape
+    x = x.reshape(batch, height // side, side, width // side, side, channels)
+    return x.transpose(0, 1, 3, 2, 4, 5).reshape(batch, height // side, width // side, -1)
+
+
+def convolve(layer: Dense, x: jax.Array, kernel: int) -> jax.Array:
+    """A convolution of stride 1, where the kernel fits: (batch, h, w, c) → (batch, h − k + 1, w − k + 1, outputs)."""
+    weight = layer.weight.reshape(kernel, kernel, x.shape[-1], -1)
+    return lax.conv_general_dilated(x, weight, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")) + layer.bias

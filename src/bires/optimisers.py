@@ -1,4 +1,4 @@
-"""Adam, written so that a population updates in place and a diverged member keeps what it had.
+"""Adam and RMSProp, written so that a population updates in place and a diverged member keeps what it had.
 
 Optax's Adam gives the same numbers (a test compares them), but selecting between its result and the old state
 afterwards makes XLA read every old array in two places and so copy all of them, which on a CPU took half as long again.
@@ -7,6 +7,7 @@ Here every array is read and written by one pass.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,11 +44,65 @@ def descend(gradient: Any, state: Adam, params: Any, learning_rate: jax.Array, o
     return moved, Adam(mean, square, updates)
 
 
+DECAY, RMSPROP_EPSILON = 0.95, 0.01
+"""RMSProp's, as in the authors' code for Atari."""
+
+
+class RMSProp(NamedTuple):
+    """Running means of the gradient and of its square."""
+
+    mean: Any
+    square: Any
+    updates: jax.Array
+
+
+def init_rmsprop(params: Any) -> RMSProp:
+    return RMSProp(*init(params))
+
+
+def descend_rmsprop(
+    gradient: Any, state: RMSProp, params: Any, learning_rate: jax.Array, ok: jax.Array
+) -> tuple[Any, RMSProp]:
+    """m ← ρ m + (1 − ρ) g,  v ← ρ v + (1 − ρ) g²,  θ ← θ − α g / (√(v − m²) + ε); nothing moves unless ``ok``."""
+    mean = jax.tree.map(lambda m, g: jnp.where(ok, DECAY * m + (1 - DECAY) * g, m), state.mean, gradient)
+    square = jax.tree.map(lambda v, g: jnp.where(ok, DECAY * v + (1 - DECAY) * g * g, v), state.square, gradient)
+    moved = jax.tree.map(
+        lambda p, g, m, v: jnp.where(
+            ok, p - learning_rate * g / (jnp.sqrt(jnp.maximum(v - m * m, 0.0)) + RMSPROP_EPSILON), p
+        ),
+        params,
+        gradient,
+        mean,
+        square,
+    )
+    return moved, RMSProp(mean, square, state.updates + ok)
+
+
+class Optimiser(NamedTuple):
+    """An optimiser by name: its first state, and a step."""
+
+    init: Callable[[Any], Any]
+    descend: Callable[..., tuple[Any, Any]]
+    """gradient, state, parameters, learning rate, ok → parameters, state."""
+
+
+OPTIMISERS = {"adam": Optimiser(init, descend), "rmsprop": Optimiser(init_rmsprop, descend_rmsprop)}
+
+
+def norm(gradient: Any) -> jax.Array:
+    """√ Σ g² over all parameters."""
+    return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
+
+
 def clip_norm(gradient: Any, bound: float) -> Any:
     """The gradient, scaled down to the norm ``bound`` where it is longer (all its arrays as one vector)."""
-    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient)))
-    scale = jnp.minimum(1.0, bound / jnp.maximum(norm, 1e-6))
+    scale = jnp.minimum(1.0, bound / jnp.maximum(norm(gradient), 1e-6))
     return jax.tree.map(lambda leaf: leaf * scale, gradient)
+
+
+def hard_update(online: Any, target: Any, now: jax.Array) -> Any:
+    """θ⁻ ← θ where ``now``, else nothing."""
+    return jax.tree.map(lambda o, t: jnp.where(now, o, t), online, target)
 
 
 def soft_update(online: Any, target: Any, tau: jax.Array, ok: jax.Array) -> Any:

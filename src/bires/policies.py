@@ -10,7 +10,7 @@ import numpy as np
 
 from bires import config as configs
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
-from bires.envs.adapter import recipe
+from bires.envs.adapter import recipe_of
 from bires.errors import UserError
 from bires.population import Program, make_agent
 from bires.resume import unflatten_learners
@@ -33,18 +33,19 @@ def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
     members = configs.members(run.config)
     if not 0 <= member < len(members):
         raise UserError(f"{run.path} has members 0 to {len(members) - 1}; {member} was asked for.")
-    environment = recipe(run.config.task, run.config.protocol).build()
+    environment = recipe_of(run.config).build()
     environment.close()
     agent = make_agent(run.config, members, environment.space)
     program = Program(agent, environment.space, run.config.batch, 1)
     learner = unflatten_learners(program, newest_checkpoint(run), np.array([member]))
     one = jax.tree.map(lambda leaf: leaf[0], learner)
     greedy = jax.jit(agent.greedy)
+    single = 3 if environment.space.pixels else 1
 
     def policy(observation: Any) -> np.ndarray:
-        seen = np.asarray(observation, np.float32)
+        seen = np.asarray(observation, environment.space.dtype)
         action = np.asarray(greedy(one, seen.reshape(-1, environment.space.observation)))
         scaled = environment.scaled(action)
-        return scaled if seen.ndim > 1 else scaled[0]
+        return scaled[0] if seen.size == environment.space.observation and seen.ndim <= single else scaled
 
     return policy

@@ -19,7 +19,9 @@ from threadpoolctl import threadpool_limits
 from bires import replay, rules
 from bires.agents.base import Agent, Hyper, Learner
 from bires.agents.ddpg import ddpg
-from bires.config import Config, Member
+from bires.agents.dqn import Design, dqn
+from bires.config import GRID, Config, Member
+from bires.errors import UserError
 from bires.models import training
 from bires.models.network import SCALES
 from bires.models.training import Learning
@@ -41,6 +43,8 @@ class State(NamedTuple):
     learner: Learner
     storage: Any
     observation: jax.Array
+    first: jax.Array
+    """Whether the observation starts an episode."""
     action: jax.Array
     noise: Params
     key: jax.Array
@@ -58,9 +62,15 @@ def incoming_width(observation: int) -> int:
     return 3 + 2 * observation
 
 
-def unpack_incoming(space: Space, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Rows of [reward, discount, first, successor, next observation]: one array, so one transfer to the device."""
-    o = space.observation
+def unpack_incoming(space: Space, incoming: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Rows of [reward, discount, first, successor, next observation]: one array, so one transfer to the device.
+
+    Where observations are pixels: rows of the first three, and the next observations; successors are not asked for.
+    """
+    if space.pixels is not None:
+        rows, observation = incoming
+        return rows[:, 0], rows[:, 1], rows[:, 2] > 0, observation, observation
+    rows, o = incoming, space.observation
     return rows[:, 0], rows[:, 1], rows[:, 2] > 0, rows[:, 3 : 3 + o], rows[:, 3 + o :]
 
 
@@ -73,18 +83,27 @@ def hypers(members: Sequence[Member]) -> Hyper:
     return Hyper(
         rule=rules.stack(rules.get(member.rule) for member in members),
         eta=column("eta"),
-        gamma=column("gamma"),
-        tau=column("tau"),
-        actor_lr=column("actor_lr"),
-        critic_lr=column("critic_lr"),
-        noise=column("noise"),
+        **{name: column(name) for name in GRID},
         planning=plannings(members) if any(member.planner for member in members) else None,
     )
 
 
 def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent:
     """The agent of a population: it computes what the rules of its members read, and no more."""
-    return ddpg(space, config.hidden, rules.needs(rules.get(member.rule) for member in members))
+    needs = rules.needs(rules.get(member.rule) for member in members)
+    if config.agent == "dqn":
+        if space.choices is None:
+            raise UserError(
+                f"Task {config.task!r} has continuous actions; {config.algorithm[0]} needs discrete ones. "
+                "Use --algorithm ddpg bi-res-ddpg, or a task such as CartPole-v1."
+            )
+        return dqn(Design(space, config.hidden, config.optimiser, config.max_grad_norm, config.double_q), needs)
+    if space.choices is not None:
+        raise UserError(
+            f"Task {config.task!r} has {space.choices} discrete actions; {config.algorithm[0]} needs continuous ones. "
+            "Use --algorithm dqn bi-res-dqn, or a task such as cartpole-balance: see `bires list tasks`."
+        )
+    return ddpg(space, config.hidden, needs)
 
 
 @dataclass(frozen=True)
@@ -130,7 +149,7 @@ class Compiled(NamedTuple):
     warm: Callable[[State, np.ndarray, np.int32], tuple[State, jax.Array]]
     """A step of the warm-up: insert, act at random."""
     act: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
-    """The last step of the warm-up: insert, act with the policy."""
+    """The last step of the warm-up, or one between two updates: insert, act with the policy."""
     learn: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
     """A step after the warm-up: insert, sample, update, act with the policy."""
     fit: Callable[[State, np.int32], State]
@@ -190,8 +209,9 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
     keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
     return State(
         learner=learner,
-        storage=jnp.zeros((count, program.capacity, replay.width(program.space))),
+        storage=replay.init(program.space, count, program.capacity),
         observation=observation,
+        first=jnp.ones(count, bool),
         action=jax.vmap(lambda key: agent.random(stream(key, WARMUP)))(keys),
         noise=jax.vmap(lambda _: agent.init_noise())(keys),
         key=keys,
@@ -205,8 +225,9 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
 def insert(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
     """Stores the transition that the environments just finished; says who starts an episode."""
     reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
-    rows = replay.pack(Transition(state.observation, state.action, reward, discount, successor))
-    return state._replace(storage=replay.insert(state.storage, rows, clock), observation=observation), first
+    made = Transition(state.observation, state.action, reward, discount, successor)
+    storage = replay.insert(program.space, state.storage, made, state.first, clock)
+    return state._replace(storage=storage, observation=observation, first=first), first
 
 
 def warm(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
@@ -245,7 +266,7 @@ def study(
         key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
     ) -> tuple[Learner, jax.Array, jax.Array, jax.Array]:
         sample_key, noise_key = jax.random.split(stream(key, STEP, clock))
-        batch = replay.unpack(program.space, replay.sample(sample_key, storage, clock, program.batch))
+        batch = replay.sample(program.space, sample_key, storage, clock, program.batch)
         if program.planner is None:
             learner, seen = program.agent.update(learner, hyper, batch, alive)
             more = []

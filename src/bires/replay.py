@@ -2,13 +2,17 @@
 
 All members share the clock, so the write position and the size are functions of the step number alone. A transition is
 one row of floats: inserting is one slice update, sampling is one gather whose cost is the batch, never the capacity.
+Observations of pixels are stored otherwise, see `bires.frames`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
+from bires import frames
 from bires.types import Space, Transition
 
 
@@ -30,9 +34,18 @@ def unpack(space: Space, rows: jax.Array) -> Transition:
     return Transition(observation, action, rest[..., 0], rest[..., 1], rest[..., 2:])
 
 
-def insert(storage: jax.Array, rows: jax.Array, clock: jax.Array) -> jax.Array:
-    """Writes the rows (members, width) of step number ``clock`` into the storage (members, capacity, width)."""
-    return jax.lax.dynamic_update_slice_in_dim(storage, rows[:, None], clock % storage.shape[1], axis=1)
+def init(space: Space, members: int, capacity: int) -> Any:
+    """Empty storage for all members."""
+    if space.pixels is not None:
+        return frames.init(space, members, capacity)
+    return jnp.zeros((members, capacity, width(space)))
+
+
+def insert(space: Space, storage: Any, made: Transition, first: jax.Array, clock: jax.Array) -> Any:
+    """Stores step number ``clock`` of all members; ``first`` says whose observation starts an episode."""
+    if space.pixels is not None:
+        return frames.insert(space, storage, made, first, clock)
+    return jax.lax.dynamic_update_slice_in_dim(storage, pack(made)[:, None], clock % storage.shape[1], axis=1)
 
 
 def positions(key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
@@ -44,6 +57,8 @@ def positions(key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> ja
     return jax.random.bits(key, (batch,)) % size
 
 
-def sample(key: jax.Array, storage: jax.Array, clock: jax.Array, batch: int) -> jax.Array:
-    """``batch`` rows of one member's storage (capacity, width) at random `positions`."""
-    return storage[positions(key, storage.shape[0], clock, batch)]
+def sample(space: Space, key: jax.Array, storage: Any, clock: jax.Array, batch: int) -> Transition:
+    """``batch`` transitions of one member, at random `positions` of its storage."""
+    if space.pixels is not None:
+        return frames.sample(space, key, storage, clock, batch)
+    return unpack(space, storage[positions(key, storage.shape[0], clock, batch)])

@@ -64,7 +64,7 @@ def save_new_rows(trainer: Trainer) -> None:
 
 def replay_of(cohort: Cohort) -> dict[str, Any]:
     """The arrays of a cohort's replay: (members, capacity, ·)."""
-    return {"rows": cohort.state.storage, **(cohort.dreamer.states if cohort.dreamer else {})}
+    return {**rings(cohort.state.storage), **(cohort.dreamer.states if cohort.dreamer else {})}
 
 
 def written(array: Any, start: int, stop: int) -> np.ndarray:
@@ -73,6 +73,16 @@ def written(array: Any, start: int, stop: int) -> np.ndarray:
     if begin < end:
         return np.asarray(array[:, begin:end])
     return np.concatenate([np.asarray(array[:, begin:]), np.asarray(array[:, :end])], axis=1)
+
+
+def rings(storage: Any) -> dict[str, Any]:
+    """The arrays of a replay on the device, by name."""
+    return flatten(storage if isinstance(storage, tuple) else {"rows": storage})
+
+
+def from_rings(template: Any, stored: dict[str, np.ndarray], members: np.ndarray) -> Any:
+    """The replay of some members out of arrays by name."""
+    return unflatten(template, stored, members) if isinstance(template, tuple) else stored["rows"][members]
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
@@ -85,9 +95,10 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     stored = load_replay(trainer, checkpoint.replay)
     for cohort in trainer.cohorts:
         mine = np.array([member.member for member in cohort.members])
-        template = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(mine)))._replace(storage=None)
+        whole = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(mine)))
+        template = whole._replace(storage=None)
         state = unflatten(template, {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
-        state = state._replace(storage=stored["rows"][mine])
+        state = state._replace(storage=from_rings(whole.storage, stored, mine))
         if cohort.dreamer is not None:
             for name, states in cohort.dreamer.states.items():
                 states[:] = stored[name][mine]
@@ -154,16 +165,15 @@ def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.nda
 
 
 def load_replay(trainer: Trainer, segments: list[Segment]) -> dict[str, np.ndarray]:
-    """The replay as it was, from its segments: `rows`, and the physics states that planners keep beside them."""
-    from bires.replay import width
-
+    """The replay as it was, from its segments, with the physics states that planners keep beside it."""
+    shapes = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(trainer.members))).storage
+    stored = {name: np.zeros(ring.shape, ring.dtype) for name, ring in rings(shapes).items()}
     lead = (len(trainer.members), trainer.capacity)
-    stored: dict[str, np.ndarray] = {"rows": np.zeros((*lead, width(trainer.space)), np.float32)}
     stored |= {name: np.zeros((*lead, trainer.physics)) for name in kept_states(trainer.program)}
     for segment in segments:
         arrays, steps = trainer.store.load_replay(segment), np.arange(segment.start, segment.stop)
         for name, array in stored.items():
-            found, expected = arrays.get(name), (array.shape[0], len(steps), array.shape[2])
+            found, expected = arrays.get(name), (array.shape[0], len(steps), *array.shape[2:])
             if found is None or found.dtype != array.dtype or found.shape != expected:
                 held = "nothing" if found is None else f"{found.dtype} {found.shape}"
                 raise CorruptCheckpoint(f"{segment.file} holds {held} as {name!r}, which is not this run's replay")

@@ -22,7 +22,7 @@ from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
 from bires.dreaming import kept_states
-from bires.envs.adapter import recipe
+from bires.envs.adapter import recipe_of
 from bires.envs.oracle import check
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
@@ -31,6 +31,7 @@ from bires.population import PLANNING_SUMS, compiled, make_program, model
 from bires.resume import capture, require_ours, restore
 from bires.runs import Folder, Lock, Run
 from bires.types import Space
+from bires.validation import validate
 
 STRIDE = 50
 """Steps that the cohorts take between two looks at whether to stop."""
@@ -92,14 +93,14 @@ class Trainer:
     """A run under way."""
 
     def __init__(self, config: Config, folder: Folder, options: Options) -> None:
-        configs.validate(config)
+        validate(config)
         if not 0 < options.checkpoint_minutes < math.inf:
             raise UserError(
                 f"--checkpoint-minutes was given {options.checkpoint_minutes}; accepted: numbers above 0, such as 10."
             )
         self.config, self.folder, self.options = config, folder, options
         self.members = configs.members(config)
-        self.recipe = recipe(config.task, config.protocol)
+        self.recipe = recipe_of(config)
         self.space = probe(self.recipe)
         self.placement = hardware.place(len(self.members))
         self.capacity = min(config.replay, config.steps)
@@ -135,9 +136,12 @@ class Trainer:
     def need(self) -> tuple[int, int]:
         """Bytes of the population on its devices, and those of them that are replay."""
         shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
+
+        def size(tree: Any) -> int:
+            return sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
         beside = self.kept if self.placement.platform == "cpu" else 0
-        total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(shapes))
-        return total + beside, int(np.prod(shapes.storage.shape)) * 4 + beside
+        return size(shapes) + beside, size(shapes.storage) + beside
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ class Trainer:
     def _init_shapes(self, count: int) -> tuple[Any, Any, Any, Any]:
         one = jax.eval_shape(lambda: (self.program.agent.init(np.random.default_rng(0)), model(self.program, 0)))
         learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
-        return learner, shape((count,), np.uint32), shape((count, self.space.observation), np.float32), learned
+        return learner, shape((count,), np.uint32), shape((count, self.space.observation), self.space.dtype), learned
 
     def run(self, checkpoint: Checkpoint | None, stop: Callable[[], bool] = lambda: False) -> None:
         """Trains to the end, or raises `Stopped` once ``stop`` says so."""
@@ -304,7 +308,7 @@ def next_multiple(step: int, every: int) -> int:
 
 def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] = lambda: False) -> Run:
     """Trains a new run in the folder ``out``, or continues the run that is there."""
-    configs.validate(config)
+    validate(config)
     folder = Folder(out)
     if (out / "manifest.json").exists():
         run = Run(out)

@@ -18,8 +18,18 @@ class Space:
 
     observation: int
     action: int
+    """Numbers in an action; a discrete one is a single number, its index."""
     low: tuple[float, ...]
     high: tuple[float, ...]
+    choices: int | None = None
+    """How many discrete actions there are; None: actions are continuous."""
+    pixels: tuple[int, int, int] | None = None
+    """(frames, height, width) of an observation of bytes; None: an observation is a vector of floats."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of an observation's numbers."""
+        return np.dtype(np.uint8 if self.pixels else np.float32)
 
     def clip(self, action: jax.Array) -> jax.Array:
         return jax.numpy.clip(action, np.asarray(self.low, np.float32), np.asarray(self.high, np.float32))

@@ -39,6 +39,10 @@ class Hyper(NamedTuple):
     actor_lr: jax.Array
     critic_lr: jax.Array
     noise: jax.Array
+    epsilon_start: Any = 0.0
+    epsilon_end: Any = 0.0
+    epsilon_steps: Any = 0.0
+    target_every: Any = 1.0
     planning: Planning | None = None
     """None where nobody plans."""
 
@@ -55,6 +59,9 @@ class Diagnostics(NamedTuple):
     delta: jax.Array
     """Mean |δ_b| over the batch."""
 
+
+VALUE_BOUND = 1e12
+"""A member whose values exceed this has diverged."""
 
 Learner = Any
 """An agent's parameters, targets and optimiser state: a pytree of arrays."""

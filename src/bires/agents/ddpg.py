@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires import optimisers
-from bires.agents.base import Agent, Diagnostics, Hyper, Parts, Slope
+from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper, Parts, Slope
 from bires.exploration import ornstein_uhlenbeck
 from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.optimisers import Adam, descend, soft_update
@@ -19,9 +19,6 @@ from bires.types import Space, Transition
 
 Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
 """Q's values → a loss, and (pred, δ) to report."""
-
-VALUE_BOUND = 1e12
-"""A member whose values exceed this has diverged."""
 
 
 class State(NamedTuple):

@@ -19,7 +19,7 @@ from bires import config as configs
 from bires import hardware, rules
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
-from bires.envs.adapter import recipe
+from bires.envs.adapter import recipe_of
 from bires.envs.oracle import check
 from bires.population import Compiled, compiled, incoming_width, make_program
 from bires.trainer import choose_workers, probe
@@ -140,7 +140,7 @@ def build(task: str, rule: str, members: int, workers: int | None = None) -> Ben
 def population(config: Config, workers: int | None = None) -> Bench:
     """A population past its warm-up, its replay full of random transitions."""
     everyone = configs.members(config)
-    made = recipe(config.task, config.protocol)
+    made = recipe_of(config)
     placement = hardware.place(len(everyone))
     program = make_program(config, everyone, probe(made), CAPACITY)
     count = choose_workers(len(everyone), workers, made.portable)

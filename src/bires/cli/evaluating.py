@@ -10,7 +10,7 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware
-from bires.envs.adapter import recipe
+from bires.envs.adapter import recipe_of
 from bires.envs.pool import Pool
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate, lanes_per_member
@@ -34,7 +34,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     checkpoint = newest_checkpoint(run)
     ids = np.array(chosen or range(len(everybody)))
     members = [everybody[i] for i in ids]
-    made = recipe(run.config.task, run.config.protocol)
+    made = recipe_of(run.config)
     space = probe(made)
     placement = hardware.place(len(members))
     program = Program(make_agent(run.config, everybody, space), space, run.config.batch, 1)

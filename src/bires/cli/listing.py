@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bires.algorithms import ALGORITHMS, PLANNERS
+from bires.defaults import ATARI
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
@@ -26,7 +27,8 @@ def listing(what: str) -> str:
         "tasks": [
             "  DMControl (28 of the paper): " + ", ".join(DMCONTROL),
             "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),
-            "  and every Gymnasium id with continuous actions; your own environment is MODULE:ID",
+            "  Atari (3 of the paper, for DQN): " + ", ".join(ATARI),
+            "  and every Gymnasium id with continuous actions (DDPG) or discrete ones (DQN); your own is MODULE:ID",
         ],
         "studies": [
             f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(missing(study))})" if missing(study) else "")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from bires.config import Config
+from bires.defaults import is_atari
 from bires.envs import tasks
 from bires.envs.physics import Physics, physics_of
 from bires.errors import UserError
@@ -25,33 +28,31 @@ class Outcome:
     reward: float
     terminated: bool
     truncated: bool
+    life_lost: bool = False
 
 
 class Environment:
-    """A Gymnasium environment with continuous actions.
+    """A Gymnasium environment.
 
-    `modern` scales actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to the bounds.
+    `modern` scales continuous actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to them.
     """
 
     def __init__(self, env: Any, protocol: Protocol) -> None:
         self._env = env
         self.space = space_of(env, protocol)
-        box = env.action_space
-        self._scale = (box.high - box.low) / 2 if protocol == "modern" else np.ones_like(box.high)
-        self._shift = (box.high + box.low) / 2 if protocol == "modern" else np.zeros_like(box.high)
-        self._shape, self._dtype = box.shape, box.dtype
+        self._dtype = self.space.dtype
+        self._convert = from_index(env.action_space) if self.space.choices else from_box(env.action_space, protocol)
         self._physics: Physics | None = None
 
     def reset(self, seed: int) -> np.ndarray:
         """Starts an episode that depends on the seed alone."""
         observation, _ = self._env.reset(seed=seed)
-        return np.asarray(observation, np.float32).reshape(-1)
+        return np.asarray(observation, self._dtype).reshape(-1)
 
     def step(self, action: np.ndarray) -> Outcome:
-        observation, reward, terminated, truncated, _ = self._env.step(self.scaled(action))
-        return Outcome(
-            np.asarray(observation, np.float32).reshape(-1), float(reward), bool(terminated), bool(truncated)
-        )
+        observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
+        seen = np.asarray(observation, self._dtype).reshape(-1)
+        return Outcome(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
 
     def physics(self) -> Physics | None:
         """How to read and set the full physics state, once the environment has been reset; None: there is no way."""
@@ -61,28 +62,47 @@ class Environment:
 
     def scaled(self, action: np.ndarray) -> np.ndarray:
         """An agent's action, or a batch of them, as the environment takes it."""
-        shaped = action.reshape(*action.shape[:-1], *self._shape)
-        return np.asarray(shaped * self._scale + self._shift, self._dtype)
+        return self._convert(action)
 
     def close(self) -> None:
         self._env.close()
 
 
+def from_index(discrete: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """An agent's discrete action is the number of a choice."""
+    return lambda action: action[..., 0].astype(np.int64) + discrete.start
+
+
+def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]:
+    """An agent's continuous action is scaled, or not, and shaped."""
+    scale = (box.high - box.low) / 2 if protocol == "modern" else np.ones_like(box.high)
+    shift = (box.high + box.low) / 2 if protocol == "modern" else np.zeros_like(box.high)
+    return lambda action: np.asarray(
+        action.reshape(*action.shape[:-1], *box.shape) * scale + shift,
+        box.dtype,
+    )
+
+
 def space_of(env: Any, protocol: Protocol) -> Space:
-    """The sizes and the action range an agent is given, or why DDPG cannot act there."""
+    """The sizes and the action range an agent is given, or why no agent can act there."""
     from gymnasium import spaces
 
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
-    if isinstance(env.action_space, spaces.Discrete):
+    seen = env.observation_space
+    atari = is_atari(name)
+    if not isinstance(seen, spaces.Box) or (seen.dtype == np.uint8 and not atari):
         raise UserError(
-            f"Task {name!r} has {env.action_space.n} discrete actions; DDPG and its variants need continuous ones. "
-            "Choose a continuous-control task such as 'cartpole-balance' or 'MountainCarContinuous-v0': "
-            "see `bires list tasks`."
+            f"Task {name!r} has observations {seen}; accepted: vectors of floats, or an Atari game's pixels."
         )
+    observation = int(np.prod(seen.shape))
+    if isinstance(env.action_space, spaces.Discrete):
+        choices = int(env.action_space.n)
+        pixels = (seen.shape[0], seen.shape[1], seen.shape[2]) if atari else None
+        return Space(observation, 1, (0.0,), (choices - 1.0,), choices, pixels)
     if not isinstance(env.action_space, spaces.Box):
-        raise UserError(f"Task {name!r} has actions {env.action_space}; accepted: one Box of finite bounds.")
-    if not isinstance(env.observation_space, spaces.Box) or env.observation_space.dtype == np.uint8:
-        raise UserError(f"Task {name!r} has observations {env.observation_space}; accepted: vectors of floats.")
+        raise UserError(
+            f"Task {name!r} has actions {env.action_space}; accepted: one Box of finite bounds, or one Discrete."
+        )
     low, high = env.action_space.low.reshape(-1), env.action_space.high.reshape(-1)
     if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
         raise UserError(
@@ -91,12 +111,7 @@ def space_of(env: Any, protocol: Protocol) -> Space:
         )
     if protocol == "modern":
         low, high = -np.ones_like(low), np.ones_like(high)
-    return Space(
-        int(np.prod(env.observation_space.shape)),
-        int(low.size),
-        tuple(float(x) for x in low),
-        tuple(float(x) for x in high),
-    )
+    return Space(observation, int(low.size), tuple(float(x) for x in low), tuple(float(x) for x in high))
 
 
 @dataclass(frozen=True)
@@ -109,12 +124,20 @@ class Recipe:
     """The Gymnasium specification as JSON, for an environment that this package does not know by itself."""
     portable: bool = True
     """Whether another process can build it."""
+    sticky: float | None = None
+    """Atari: the probability that the emulator repeats the last action instead; None: as the id says."""
+    full_actions: bool = False
+    """Atari: all 18 actions, also those without effect in the game."""
 
     def build(self) -> Environment:
         import gymnasium
         from gymnasium import spaces, wrappers
         from gymnasium.envs.registration import EnvSpec
 
+        if is_atari(self.id):
+            from bires.envs.atari import Atari
+
+            return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
         tasks.register()
         known = self.id in gymnasium.registry or self.spec is None
         env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True)
@@ -123,12 +146,18 @@ class Recipe:
         return Environment(env, self.protocol)
 
 
+def recipe_of(config: Config) -> Recipe:
+    """The recipe for a configuration's task."""
+    made = recipe(config.task, config.protocol)
+    return replace(made, sticky=None if config.sticky < 0 else config.sticky, full_actions=config.full_actions)
+
+
 def recipe(task: str, protocol: Protocol) -> Recipe:
     """The recipe for a task name. An environment that no other process could build has no specification."""
     import gymnasium
 
-    name = tasks.resolve(task)
-    if name.startswith("dm_control/"):
+    name = tasks.resolve(task, protocol)
+    if name.startswith("dm_control/") or is_atari(name):
         return Recipe(name, protocol)
     spec = copy.copy(gymnasium.spec(name))
     if callable(spec.entry_point):

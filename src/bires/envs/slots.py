@@ -59,9 +59,9 @@ class Board:
     def __init__(self, layout: Layout, slots: int, space: Space, physics: int = 0) -> None:
         take, observation, action = layout.take, space.observation, space.action
         self.action = take((slots, action), np.float32)
-        self.next_observation = take((slots, observation), np.float32)
+        self.next_observation = take((slots, observation), space.dtype)
         """The true successor of the last action."""
-        self.observation = take((slots, observation), np.float32)
+        self.observation = take((slots, observation), space.dtype)
         """What to act on next: the successor, or the start of a new episode."""
         self.reward = take((slots,), np.float64)
         self.episode = take((slots,), np.int64)
@@ -70,6 +70,8 @@ class Board:
         self.truncated = take((slots,), np.bool_)
         self.first = take((slots,), np.bool_)
         """Whether `observation` starts an episode."""
+        self.life_lost = take((slots,), np.bool_)
+        """Whether the last action lost a life of a game: to a learner an end, though the episode goes on."""
         self.physics = take((slots, physics), np.float64)
         """The physics state before the last action; of size 0 unless somebody plans with the oracle."""
         self.next_physics = take((slots, physics), np.float64)
@@ -143,6 +145,7 @@ class Slots:
         board.reward[slot] = outcome.reward
         board.terminated[slot] = outcome.terminated
         board.truncated[slot] = outcome.truncated
+        board.life_lost[slot] = outcome.life_lost
         board.first[slot] = False
         board.observation[slot] = outcome.observation
         if outcome.terminated or outcome.truncated:

@@ -7,6 +7,7 @@ import logging
 import os
 import warnings
 
+from bires.defaults import ATARI, is_atari
 from bires.errors import UserError, unknown
 
 DMCONTROL = (
@@ -71,12 +72,20 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message=r".*The environment creator metadata.*")
 
 
-def resolve(task: str) -> str:
-    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own."""
+def resolve(task: str, protocol: str = "modern") -> str:
+    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own.
+
+    The short name of an Atari game is the paper's `NoFrameskip-v4` under its protocol, else `ALE/…-v5`.
+    """
     import gymnasium
 
     register()
-    by_lower = {short.lower(): id_ for short, id_ in SHORT.items()}
+    if is_atari(task):
+        from bires.envs import atari
+
+        atari.register()
+    atari_ids = {name: f"{name}NoFrameskip-v4" if protocol == "paper" else f"ALE/{name}-v5" for name in ATARI}
+    by_lower = {short.lower(): id_ for short, id_ in (SHORT | atari_ids).items()}
     if task.lower() in by_lower:
         return by_lower[task.lower()]
     module, _, name = task.rpartition(":")

@@ -15,6 +15,7 @@ from bires.errors import UserError, unknown
 from bires.runs import Run
 from bires.studies.records import SCALES, STUDIES, Part, Study
 from bires.tables import read_csv
+from bires.validation import validate
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def config_of(study: Study, part: Part, scale: str, task: str, overrides: Mappin
     if "seed" in overrides:
         del settings["seeds"]
     config = make_config(task, settings)
-    configs.validate(config)
+    validate(config)
     return config
 
 

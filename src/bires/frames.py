@@ -1,0 +1,88 @@
+"""Uniform replay of pixels: every frame is stored once, as bytes; the stacks an agent sees are made when sampling.
+
+Slot t of a ring holds the newest frame of the observation of step t, whether that observation starts an episode, and
+the step's action, reward and discount. The older frames of its stack are in the slots before, those of the successor's
+stack in the slot after; where an episode starts within a stack, its first frame stands for those before it, as it does
+in the environment. All slots of step t are written at once, so a step can be learnt from when the next one is stored.
+
+A step cut off by a time limit has a successor that is in no slot (the next slot starts another episode). Where it is to
+be bootstrapped from, it is left out: another is drawn in its place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from bires.types import Space, Transition
+
+TRIES = 4
+"""Draws for one place in the batch; all of them are cut off with probability (1 / episode length)⁴."""
+
+
+class Frames(NamedTuple):
+    """The rings of all members: (members, capacity, …); of one member: (capacity, …)."""
+
+    frames: jax.Array
+    first: jax.Array
+    numbers: jax.Array
+    """Action, reward, discount."""
+
+
+def init(space: Space, members: int, capacity: int) -> Frames:
+    """Empty rings."""
+    return Frames(
+        jnp.zeros((members, capacity, frame_size(space)), jnp.uint8),
+        jnp.zeros((members, capacity), bool),
+        jnp.zeros((members, capacity, 3)),
+    )
+
+
+def frame_size(space: Space) -> int:
+    assert space.pixels is not None
+    return space.pixels[1] * space.pixels[2]
+
+
+def insert(space: Space, storage: Frames, made: Transition, first: jax.Array, clock: jax.Array) -> Frames:
+    """Writes step number ``clock`` of all members; ``first`` says whose observation starts an episode."""
+    numbers = jnp.stack([made.action[:, 0], made.reward, made.discount], -1)
+    rows = Frames(made.observation[:, -frame_size(space) :], first, numbers)
+    slot = clock % storage.first.shape[1]
+    return Frames(
+        *(
+            jax.lax.dynamic_update_slice_in_dim(ring, row[:, None], slot, axis=1)
+            for ring, row in zip(storage, rows, strict=True)
+        )
+    )
+
+
+def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batch: int) -> Transition:
+    """``batch`` transitions of one member, uniform over the steps before ``clock`` whose frames are all there."""
+    assert space.pixels is not None
+    stack, capacity = space.pixels[0], storage.first.shape[0]
+    size = jnp.clip(clock, 1, capacity - stack).astype(jnp.uint32)
+    bits = jax.random.bits(key, (TRIES, batch))
+    draws = jnp.maximum(clock - 1 - (bits % size).astype(jnp.int32), 0)
+    over = storage.first[(draws + 1) % capacity]
+    cut = over & (storage.numbers[draws % capacity, 2] > 0)
+    chosen = jnp.argmin(cut, 0)[None]
+    step, lost = (jnp.take_along_axis(x, chosen, 0)[0] for x in (draws, cut))
+    five = storage.frames[around(storage.first, step, stack) % capacity]
+    action, reward, discount = jnp.moveaxis(storage.numbers[step % capacity], -1, 0)
+    return Transition(
+        five[:, :-1].reshape(batch, -1),
+        action[:, None],
+        reward,
+        jnp.where(lost, 0.0, discount),
+        five[:, 1:].reshape(batch, -1),
+    )
+
+
+def around(first: jax.Array, step: jax.Array, stack: int) -> jax.Array:
+    """The steps whose frames make the stacks of ``step`` and its successor, oldest first: (batch, stack + 1)."""
+    back = jnp.arange(stack)
+    starts = first[(step[:, None] - back) % first.shape[0]]
+    reach = jnp.where(jnp.any(starts, 1), jnp.argmax(starts, 1), stack - 1)  # frames back to the episode's first one
+    return step[:, None] - jnp.minimum(jnp.arange(stack - 1, -2, -1), reach[:, None])

@@ -1,0 +1,260 @@
+"""The DQN agent against a plain transcription of the paper's rules with Optax, and on probes with known values."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import bires
+from bires import optimisers, rules
+from bires.agents import dqn as agent_module
+from bires.agents.base import Hyper
+from bires.agents.dqn import Design, dqn, update
+from bires.algorithms import ALGORITHMS
+from bires.exploration import epsilon, epsilon_greedy
+from bires.networks import choices
+from bires.rules import RULES
+from bires.types import Space, Transition
+from tests.test_training import PROBE, arrays, contents, values_of
+
+SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
+DESIGN = Design(SPACE, (16, 12), "adam", 0.0, False)
+DQN = [name for name, algorithm in ALGORITHMS.items() if algorithm.agent == "dqn"]
+
+
+def batch_of(rng, count=8):
+    return Transition(
+        jnp.asarray(rng.normal(size=(count, 3)), jnp.float32),
+        jnp.asarray(rng.integers(0, 4, (count, 1)), jnp.float32),
+        jnp.asarray(rng.normal(size=count), jnp.float32),
+        jnp.asarray(rng.integers(0, 2, count), jnp.float32),
+        jnp.asarray(rng.normal(size=(count, 3)), jnp.float32),
+    )
+
+
+def hyper_of(rule, eta=0.3, target_every=100.0):
+    numbers = [jnp.float32(x) for x in (eta, 0.9, 0.0, 0.0, 1e-3, 0.0, 1.0, 0.1, 10.0, target_every)]
+    return Hyper(rule, *numbers)
+
+
+def different_target(rng, design=DESIGN):
+    state = agent_module.init(rng, design)
+    return state._replace(target=agent_module.init(rng, design).online)
+
+
+def reference_gradient(state, rule, eta, batch, double_q, gamma=0.9):
+    """The paper's equations for one transition; the greedy action is a constant found beforehand."""
+
+    def one(s, a, r, m, s_next):
+        ours, theirs = choices(state.online, SPACE, s_next[None])[0], choices(state.target, SPACE, s_next[None])[0]
+        best, a, d = jnp.argmax(ours), a[0].astype(int), gamma * m
+        pred, slope_pred = jax.value_and_grad(lambda p: choices(p, SPACE, s[None])[0, a])(state.online)
+        succ, slope_succ = jax.value_and_grad(lambda p: choices(p, SPACE, s_next[None])[0, best])(state.online)
+        pred_, succ_ = choices(state.target, SPACE, s[None])[0, a], theirs[best if double_q else jnp.argmax(theirs)]
+        delta_b, delta_f = {
+            "td": (r + d * succ_ - pred, 0.0),
+            "res": (r + d * succ - pred,) * 2,
+            "to": (r + d * succ_ - pred,) * 2,
+            "ot": (r + d * succ - pred_,) * 2,
+            "tt": (r + d * succ_ - pred_,) * 2,
+            "bi": (r + d * succ_ - pred, r + d * succ - pred_),
+        }[rule]
+        return jax.tree.map(lambda p, f: -delta_b * p + eta * d * delta_f * f, slope_pred, slope_succ)
+
+    return jax.tree.map(lambda g: g.mean(0), jax.jit(jax.vmap(one))(*batch))
+
+
+@pytest.mark.parametrize("double_q", [False, True], ids=["dqn", "double"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["alone", "among all rules"])
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_gradients_go_through_the_max(rule, mixed, double_q):
+    rng = np.random.default_rng(1)
+    state, batch = different_target(rng), batch_of(rng)
+    needs = rules.needs(RULES.values() if mixed else [RULES[rule]])
+    array_rule = jax.tree.map(jnp.asarray, RULES[rule])
+    run = jax.jit(agent_module.gradient, static_argnums=(3, 4))
+    found, _ = run(state, hyper_of(array_rule), batch, needs, replace(DESIGN, double_q=double_q))
+    expected = reference_gradient(state, rule, 0.3, batch, double_q)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=3e-6)
+
+
+def test_double_q_reads_another_value_than_dqn():
+    """The test above would not notice a switch that does nothing if both networks agreed on every action."""
+    rng = np.random.default_rng(1)
+    state, batch = different_target(rng), batch_of(rng)
+    plain, double = (reference_gradient(state, "td", 0.0, batch, switch) for switch in (False, True))
+    assert not np.allclose(plain.layers[0].weight, double.layers[0].weight, atol=1e-3)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "rmsprop"])
+@pytest.mark.parametrize("bound", [0.0, 1e-2], ids=["free", "clipped"])
+def test_updates_are_optax_updates(optimiser, bound):
+    rng = np.random.default_rng(3)
+    design = Design(SPACE, (16, 12), optimiser, bound, False)
+    needs = rules.needs([RULES["bi"]])
+    state = different_target(rng, design)
+    step = optax.adam(1e-3) if optimiser == "adam" else torch_rmsprop(1e-3)
+    theirs = optax.chain(optax.clip_by_global_norm(bound), step) if bound else step
+    params, memory = state.online, theirs.init(state.online)
+    for _ in range(5):
+        batch = batch_of(rng)
+        slope, _ = agent_module.gradient(state, hyper_of(RULES["bi"]), batch, needs, design)
+        change, memory = theirs.update(slope, memory, params)
+        params = optax.apply_updates(params, change)
+        state, seen = update(state, hyper_of(RULES["bi"]), batch, jnp.array(True), needs, design)
+        assert seen.alive
+        for a, b in zip(jax.tree.leaves(state.online), jax.tree.leaves(params), strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+def torch_rmsprop(rate):
+    """Centred, with ε outside the root, as in PyTorch."""
+    return optax.rmsprop(rate, decay=0.95, eps=0.01, centered=True, eps_in_sqrt=False)
+
+
+def test_the_target_is_copied_whole_every_so_many_updates():
+    rng = np.random.default_rng(0)
+    needs = rules.needs([RULES["td"]])
+    state = different_target(rng)
+    first = state.target
+    for count in range(1, 8):
+        batch = batch_of(rng)
+        state, _ = update(state, hyper_of(RULES["td"], target_every=3.0), batch, jnp.array(True), needs, DESIGN)
+        copied = state.online if count % 3 == 0 else first
+        for a, b in zip(jax.tree.leaves(state.target), jax.tree.leaves(copied), strict=True):
+            np.testing.assert_array_equal(a, b)
+        first = state.target
+
+
+def test_a_member_that_is_not_finite_keeps_what_it_had():
+    rng = np.random.default_rng(2)
+    state, batch = different_target(rng), batch_of(rng)
+    needs = rules.needs([RULES["bi"]])
+    for reward in (jnp.inf, 1e13):
+        broken = batch._replace(reward=batch.reward.at[0].set(reward))
+        found, seen = update(state, hyper_of(RULES["bi"], target_every=1.0), broken, jnp.array(True), needs, DESIGN)
+        assert not seen.alive
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_epsilon_falls_linearly_and_stays():
+    shares = [float(epsilon(jnp.array(t), *map(jnp.float32, (1.0, 0.1, 10.0)))) for t in (0, 5, 10, 1000)]
+    np.testing.assert_allclose(shares, [1.0, 0.55, 0.1, 0.1], rtol=1e-6)
+
+
+def test_epsilon_greedy_is_greedy_but_for_its_share():
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    q = jnp.array([0.0, 3.0, 1.0, 2.0])
+    counts = np.bincount(jax.vmap(lambda key: epsilon_greedy(key, q, jnp.float32(0.4)))(keys), minlength=4) / 20_000
+    np.testing.assert_allclose(counts, [0.1, 0.7, 0.1, 0.1], atol=0.015)
+
+
+def test_exploration_counts_its_own_steps():
+    agent = dqn(DESIGN, rules.needs([RULES["td"]]))
+    state = agent.init(np.random.default_rng(0))
+    action, step = agent.explore(
+        jax.random.key(0), state, hyper_of(RULES["td"]), jnp.zeros(3), agent.init_noise(), jnp.array(True)
+    )
+    assert action.shape == (1,)
+    assert int(step) == 1
+
+
+def test_rmsprop_never_takes_the_root_of_a_negative_number():
+    """v − m² of a constant gradient is zero up to rounding."""
+    params = {"w": jnp.ones(1000)}
+    state = optimisers.init_rmsprop(params)
+    gradient = {"w": jnp.asarray(np.random.default_rng(0).normal(size=1000), jnp.float32) * 1e3}
+    for _ in range(200):
+        params, state = optimisers.descend_rmsprop(gradient, state, params, jnp.float32(1e-9), jnp.array(True))
+    assert np.all(np.isfinite(params["w"]))
+
+
+LEARN: dict[str, Any] = {
+    "steps": 2500,
+    "warmup": 100,
+    "eval_every": 2500,
+    "eval_episodes": 1,
+    "hidden": (32, 32),
+    "log_every": 1000,
+    "gamma": 0.9,
+    "critic_lr": 1e-3,
+    "update_every": 1,
+    "target_every": 20,
+    "epsilon_steps": 500,
+    "quiet": True,
+    "eta": 0.05,
+    "workers": 0,
+}
+
+
+def test_rules_solve_the_choice_probe(tmp_path):
+    """Two steps, the right choice at each pays 1 at the end: Q(0) = γ and Q(1) = 1 for the best actions.
+
+    As with DDPG, wirings whose δ reads the target at the predecessor are not asked to be there at the same step.
+    """
+    run = bires.train(PROBE + "Choice-v0", algorithm=DQN, out=tmp_path / "run", **LEARN)
+    for observation, value in {0.0: 0.9, 1.0: 1.0}.items():
+        found = dict(zip([row["rule"] for row in run.members.rows()], values_of(run, [observation]), strict=True))
+        for rule in ("td", "res", "to", "bi"):
+            assert found[rule] == pytest.approx(value, abs=0.08), (rule, found)
+    for member, row in enumerate(run.members.rows()):
+        if row["rule"] in ("td", "res", "to", "bi"):
+            assert [int(run.policy(member)([x])) for x in (0.0, 1.0)] == [2, 0]
+
+
+def asked(polled, moment):
+    return next(polled) > moment
+
+
+def assert_same_moment(a, b, capacity):
+    """Like `assert_same_state` for runs whose replay was written in other pieces."""
+    left, right = arrays(a), arrays(b)
+    replays = [name for name in (*left, *right) if name.startswith("replay/")]
+    assert replays
+    for ring in {name.rpartition("/")[2] for name in replays}:
+        pieces = [[found[n] for n in sorted(found) if n in replays and n.endswith(ring)] for found in (left, right)]
+        rows = [np.concatenate(piece, axis=1)[:, -capacity:] for piece in pieces]
+        np.testing.assert_array_equal(rows[0], rows[1], err_msg=ring)
+    left, right = ({k: v for k, v in found.items() if k not in replays} for found in (left, right))
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, monkeypatch):
+    """Between two updates, in the middle of an episode, with several η and learning rates."""
+    from bires.api import make_config
+    from bires.trainer import Options, Stopped, train
+
+    settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
+    settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
+    config = make_config("CartPole-v1", settings)
+    monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    train(config, tmp_path / "straight", Options(workers=0))
+    polled = iter(range(1000))
+    for moment in (25, 60, 75):
+        with pytest.raises(Stopped):
+            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
+    train(config, tmp_path / "stopped", Options(workers=0))
+    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
+    updates = arrays(tmp_path / "straight")["state/learner.optimiser.updates"]
+    np.testing.assert_array_equal(updates, np.full(len(updates), -(-(90 - 20) // 3)))
+
+
+def test_members_carry_what_their_agent_has(tmp_path, quick):
+    run = bires.train("Acrobot-v1", algorithm=["dqn", "bi-res-dqn"], out=tmp_path / "run", double_q=True, **quick)
+    row = next(iter(run.members.rows()))
+    assert np.isnan(row["tau"])
+    assert np.isnan(row["noise"])
+    assert (row["epsilon_start"], row["epsilon_end"], row["target_every"]) == (1.0, 0.05, 50)
+    assert run.manifest["config"]["optimiser"] == "adam"
+    assert run.manifest["config"]["double_q"] is True
+    assert run.policy(0)(np.zeros((5, 6))).dtype == np.int64
