@@ -3,6 +3,8 @@
 Importing this module registers them with Gymnasium.
 """
 
+from typing import ClassVar
+
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -117,7 +119,37 @@ class Wide(Probe):
         return self.observe(0.0), float(action[0]), True, False, {}
 
 
-for kind in (ConstantReward, TwoSteps, Clock, Target, Raises, Hopeless, NotFinite, Wide):
+class Drawn(Probe):
+    """Six steps whose picture gets brighter; reward is start · action, so an episode is known by its return."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.start = float(self.np_random.uniform(1, 2))
+        self.steps = 0
+        return self.observe(self.start), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(self.start + self.steps), self.start * float(action[0]), False, self.steps == 6, {}
+
+    def render(self):
+        return np.full((24, 33, 3), 30 * self.steps, np.uint8)
+
+
+class Moody(Drawn):
+    """The same with a reward that no seed repeats."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float(np.random.default_rng().uniform()), *rest
+
+
+for kind in (ConstantReward, TwoSteps, Clock, Target, Raises, Hopeless, NotFinite, Wide, Drawn, Moody):
     name = f"bires-test/{kind.__name__}-v0"
     if name not in gymnasium.registry:
         gymnasium.register(name, entry_point=f"{__name__}:{kind.__name__}")

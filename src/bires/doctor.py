@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from bires import hardware, video
 
 State = Literal["ok", "advice", "absent", "broken"]
-"""`broken`: training does not work so. `advice`: it works, worse than it could. `absent`: an option that is not there."""
+"""`broken`: training does not work. `advice`: it works, worse than it could. `absent`: an option that is not there."""
 MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 JAX_SETTINGS = ("JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS", "XLA_FLAGS")

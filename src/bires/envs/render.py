@@ -94,9 +94,10 @@ def write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
 
     count = 0
     with imageio.get_writer(path, format="FFMPEG", fps=fps, macro_block_size=1) as writer:  # type: ignore[arg-type]
-        for count, picture in enumerate(pictures, start=1):
+        for picture in pictures:
             height, width = (size // 2 * 2 for size in picture.shape[:2])
             writer.append_data(picture[:height, :width])
+            count += 1
     return count
 
 
