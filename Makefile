@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all format bench chaos figures constraints clean
+.PHONY: help demo test test-all format bench chaos figures docs constraints clean
 
 help:  ## what can be typed
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,9 +44,13 @@ chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal t
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md
 
+docs: .venv/.ok  ## build the documentation into site/; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo site/index.html
+
 constraints:  ## (maintainers, needs uv) pin what was tested
 	uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-header --no-annotate \
 	  --no-emit-index-url pyproject.toml -o constraints.txt
 
 clean:  ## remove what make made
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache site

@@ -3,6 +3,8 @@
 Importing this module registers them with Gymnasium.
 """
 
+from typing import ClassVar
+
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -182,6 +184,36 @@ class Touchy(Settable):
         super().set_physics_state(state)
 
 
+class Drawn(Probe):
+    """Six steps whose picture gets brighter; reward is start · action, so an episode is known by its return."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.start = float(self.np_random.uniform(1, 2))
+        self.steps = 0
+        return self.observe(self.start), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(self.start + self.steps), self.start * float(action[0]), False, self.steps == 6, {}
+
+    def render(self):
+        return np.full((24, 33, 3), 30 * self.steps, np.uint8)
+
+
+class Moody(Drawn):
+    """The same with a reward that no seed repeats."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float(np.random.default_rng().uniform()), *rest
+
+
 for kind in (
     Choice,
     ConstantReward,
@@ -195,6 +227,8 @@ for kind in (
     Settable,
     HalfSettable,
     Touchy,
+    Drawn,
+    Moody,
 ):
     name = f"bires-test/{kind.__name__}-v0"
     if name not in gymnasium.registry:

@@ -20,14 +20,15 @@ LAYERS = (
     ("cohort",),
     ("resume",),
     ("policies",),
+    ("video",),
     ("trainer",),
     ("statistics", "curves"),
     ("figures",),
     ("summary",),
-    ("report",),
+    ("report", "export"),
     ("display", "api"),
     ("studies",),
-    ("bench",),
+    ("bench", "doctor"),
     ("cli", "__main__"),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

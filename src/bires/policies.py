@@ -10,7 +10,7 @@ import numpy as np
 
 from bires import config as configs
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
-from bires.envs.adapter import recipe_of
+from bires.envs.adapter import Environment, recipe_of
 from bires.errors import UserError
 from bires.population import Program, make_agent
 from bires.resume import unflatten_learners
@@ -28,24 +28,30 @@ def newest_checkpoint(run: Run) -> Checkpoint:
     raise UserError(f"{run.path} has no readable checkpoint ({problem}). Train it first: `bires resume {run.path}`.")
 
 
-def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
-    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them."""
+def load_actor(run: Run, member: int) -> tuple[Environment, Callable[[np.ndarray], np.ndarray]]:
+    """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
     members = configs.members(run.config)
     if not 0 <= member < len(members):
         raise UserError(f"{run.path} has members 0 to {len(members) - 1}; {member} was asked for.")
     environment = recipe_of(run.config).build()
-    environment.close()
     agent = make_agent(run.config, members, environment.space)
     program = Program(agent, environment.space, run.config.batch, 1)
     learner = unflatten_learners(program, newest_checkpoint(run), np.array([member]))
     one = jax.tree.map(lambda leaf: leaf[0], learner)
     greedy = jax.jit(agent.greedy)
-    single = 3 if environment.space.pixels else 1
+    return environment, lambda observations: np.asarray(greedy(one, observations))
+
+
+def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
+    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them."""
+    environment, actor = load_actor(run, member)
+    environment.close()
+    space = environment.space
+    single = 3 if space.pixels else 1
 
     def policy(observation: Any) -> np.ndarray:
-        seen = np.asarray(observation, environment.space.dtype)
-        action = np.asarray(greedy(one, seen.reshape(-1, environment.space.observation)))
-        scaled = environment.scaled(action)
-        return scaled[0] if seen.size == environment.space.observation and seen.ndim <= single else scaled
+        seen = np.asarray(observation, space.dtype)
+        scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
+        return scaled[0] if seen.size == space.observation and seen.ndim <= single else scaled
 
     return policy

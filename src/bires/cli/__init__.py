@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours."""
+    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine)."""
     import tyro
 
     from bires.cli import commands

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from bires.cli.tools import Doctor, Export, Play
 from bires.config import Config, Whole
 
 if TYPE_CHECKING:
@@ -210,9 +211,12 @@ else:
         | named(Compare, "compare")
         | named(Resume, "resume")
         | named(Evaluate, "evaluate")
+        | named(Play, "play")
         | named(Report, "report")
+        | named(Export, "export")
         | named(Reproduce, "reproduce")
         | named(Bench, "bench")
+        | named(Doctor, "doctor")
     ]
 
 

@@ -64,6 +64,22 @@ class Environment:
         """An agent's action, or a batch of them, as the environment takes it."""
         return self._convert(action)
 
+    def frame(self) -> np.ndarray:
+        """The picture of the present state, (height, width, 3) bytes; only of an environment built to render."""
+        picture = np.asarray(self._env.render())
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            raise UserError(
+                f"The environment's render() gave {picture.dtype} of shape {picture.shape}; accepted: uint8 of shape "
+                "(height, width, 3), as render_mode='rgb_array' promises."
+            )
+        return picture
+
+    @property
+    def steps_per_second(self) -> float:
+        """How many steps are a second of the simulated world."""
+        dt = getattr(self._env.unwrapped, "dt", None)
+        return 1 / float(dt) if dt else float(self._env.metadata.get("render_fps", 30))
+
     def close(self) -> None:
         self._env.close()
 
@@ -129,7 +145,7 @@ class Recipe:
     full_actions: bool = False
     """Atari: all 18 actions, also those without effect in the game."""
 
-    def build(self) -> Environment:
+    def build(self, render: bool = False) -> Environment:
         import gymnasium
         from gymnasium import spaces, wrappers
         from gymnasium.envs.registration import EnvSpec
@@ -140,7 +156,11 @@ class Recipe:
             return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
         tasks.register()
         known = self.id in gymnasium.registry or self.spec is None
-        env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True)
+        env = gymnasium.make(
+            self.id if known else EnvSpec.from_json(str(self.spec)),
+            disable_env_checker=True,
+            render_mode="rgb_array" if render else None,
+        )
         if isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         return Environment(env, self.protocol)

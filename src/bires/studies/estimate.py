@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bires.envs.adapter import recipe
+from bires.envs.adapter import recipe_of
 from bires.envs.slots import TRAIN, episode_seed
 from bires.runs import Folder
 from bires.studies.plan import Job
@@ -67,7 +67,7 @@ def memory(job: Job) -> int:
 
 def environment_seconds(job: Job) -> float:
     """Seconds for one step of every member's environment, when all workers step them at once."""
-    made = recipe(job.config.task, job.config.protocol)
+    made = recipe_of(job.config)
     environment = made.build()
     low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
     action = ((low + high) / 2).astype(np.float32)

@@ -1,0 +1,75 @@
+"""The documentation: its code runs as it stands there, and the site builds without a warning."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bires.cli import commands
+from bires.rules import RULES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r'^```python(?: title="(?P<title>[^"]+)")?\n(?P<code>.*?)^```$', re.DOTALL | re.MULTILINE)
+WITH_CODE = sorted(path.name for path in DOCS.glob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of the reader's own, and the rules as they were afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = dict(RULES)
+    yield tmp_path
+    RULES.clear()
+    RULES.update(before)
+
+
+def test_the_pages_that_promise_code_have_some():
+    assert {"index.md", "adding-a-rule.md", "environments.md", "statistics.md"} <= set(WITH_CODE)
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_the_code_of_a_page_runs(page, elsewhere):
+    names: dict[str, object] = {}
+    for block in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
+        if block["title"]:
+            (elsewhere / block["title"]).write_text(block["code"])
+        else:
+            exec(compile(block["code"], page, "exec"), names)
+    if page == "adding-a-rule.md":
+        run = names["run"]
+        assert sorted(set(run.members["algorithm"])) == ["bi-res-ddpg", "bo-ddpg", "ddpg"]
+        assert not any(run.members["status"] == "diverged")
+
+
+def test_the_rule_of_the_page_takes_ten_lines():
+    first = BLOCK.search((DOCS / "adding-a-rule.md").read_text(encoding="utf-8"))
+    assert first is not None
+    assert len([line for line in first["code"].splitlines() if line.strip()]) <= 10
+
+
+def test_commands_on_pages_exist():
+    """Every `bires WORD` that stands at the start of a line of code."""
+    source = Path(commands.__file__).read_text(encoding="utf-8")
+    known = set(re.findall(r'named\(\w+, "([\w-]+)"\)', source))
+    assert {"train", "play", "doctor"} <= known
+    for path in (*DOCS.glob("*.md"), ROOT / "README.md"):
+        for word in re.findall(r"^    bires ([\w-]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert word in known, f"{path.name}: bires {word}"
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {path.name for path in (tmp_path / "site").glob("*.html")}
+    assert {path.with_suffix(".html").name for path in DOCS.glob("*.md")} <= pages
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["'](https?:)?//(?!squidfunk|www\.mkdocs)""", text), (
+        "the site loads from elsewhere"
+    )

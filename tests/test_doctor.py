@@ -1,0 +1,91 @@
+"""The doctor: right about this machine, and a fix and exit code 1 where something needed is broken."""
+
+import json
+from importlib import metadata
+
+from bires import doctor
+from bires.cli import main
+from bires.doctor import Finding
+
+
+def findings(check) -> dict[str, Finding]:
+    return {found.what: found for found in doctor.examined(check)}
+
+
+def test_this_machine_can_train(capsys):
+    assert main(["doctor", "--json"]) == 0
+    found = {one["what"]: one for one in json.loads(capsys.readouterr().out)}
+    for needed in ("python", "packages", "simulator", "cores", "memory", "disk for runs"):
+        assert found[needed]["state"] in ("ok", "advice"), found[needed]
+    assert f"mujoco {metadata.version('mujoco')}" in found["packages"]["found"]
+    assert {"GPU", "GL", "Atari", "bires[video]"} <= set(found)
+    for one in found.values():
+        assert one["fix"] or one["state"] in ("ok", "absent"), one
+
+
+def test_what_is_broken_is_marked_and_changes_the_exit_code(monkeypatch, capsys):
+    def wheel():
+        yield Finding("wheel", "broken", "it came off", "screw it on")
+
+    def bell():
+        yield Finding("bell", "absent", "there is none", "buy one")
+
+    def brake():
+        raise RuntimeError("no pads")
+        yield
+
+    monkeypatch.setattr(doctor, "CHECKS", (wheel, bell))
+    assert main(["doctor"]) == 1
+    shown = capsys.readouterr().out
+    assert "FAIL  wheel" in shown
+    assert "→ screw it on" in shown
+    assert "Training does not work here: wheel." in shown
+    monkeypatch.setattr(doctor, "CHECKS", (bell,))
+    assert main(["doctor"]) == 0
+    monkeypatch.setattr(doctor, "CHECKS", (brake,))
+    assert main(["doctor"]) == 1
+    assert "no pads" in capsys.readouterr().out
+
+
+def test_a_version_out_of_bounds(monkeypatch):
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "4.0.0" if name == "mujoco" else real(name))
+    found = findings(doctor.versions)["packages"]
+    assert found.state == "broken"
+    assert found.found.startswith("mujoco 4.0.0, wanted ")
+    assert "fresh environment" in found.fix
+
+
+def test_settings_that_slow_down_are_named(monkeypatch):
+    for name in (*doctor.THREADS, *doctor.JAX_SETTINGS):
+        monkeypatch.delenv(name, raising=False)
+    assert findings(doctor.cores)["thread and JAX settings"].state == "ok"
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = findings(doctor.cores)["thread and JAX settings"]
+    assert (found.state, found.found) == ("advice", "OMP_NUM_THREADS=1")
+    assert found.fix.startswith("unset OMP_NUM_THREADS")
+
+
+def test_a_quota_below_the_cores(tmp_path, monkeypatch):
+    for text, quota in (("max 100000", None), ("150000 100000", 1.5), ("nonsense", None)):
+        (tmp_path / "cpu.max").write_text(text)
+        assert doctor.cpu_quota(tmp_path / "cpu.max") == quota
+    monkeypatch.setattr(doctor, "cpu_quota", lambda: 0.5)
+    found = findings(doctor.cores)["cores"]
+    assert found.state == "advice"
+    assert "taskset -c 0-0" in found.fix
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    found = doctor.disk("runs", tmp_path / "file", "cd")
+    assert (found.state, found.fix) == ("broken", "cd")
+    assert doctor.disk("runs", tmp_path / "new", "cd").state != "broken"
+
+
+def test_no_gl_library_is_no_failure(monkeypatch):
+    monkeypatch.setattr(doctor.video, "chosen_backends", lambda: ("nonsense",))
+    (found,) = doctor.examined(doctor.pictures)
+    assert found.state == "absent"
+    assert found.found.startswith("nonsense: ")
+    assert "apt install libegl1" in found.fix

@@ -1,0 +1,120 @@
+"""Videos: the episode that is filmed is the one that was evaluated, and what cannot be filmed is said."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from imageio_ffmpeg import get_ffmpeg_exe
+from PIL import Image, ImageSequence
+
+import bires
+from bires import video
+from bires.cli import main
+from bires.envs.render import Film
+from bires.errors import UserError
+
+DRAWN = "tests.environments:bires-test/Drawn-v0"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = {"steps": 60, "warmup": 20, "eval_every": 30, "eval_episodes": 1, "batch": 8, "replay": 50}
+    out = tmp_path_factory.mktemp("video") / "run"
+    return bires.train(DRAWN, seeds=2, hidden=(16, 16), workers=0, quiet=True, out=out, **settings)
+
+
+def film(task: str, path: Path, steps: int = 4) -> Film:
+    return Film(task, "modern", 0, [[0.5]] * steps, str(path))
+
+
+def test_the_filmed_episode_is_the_evaluated_one(run, tmp_path, capsys):
+    path = tmp_path / "new" / "one.gif"
+    assert main(["play", str(run.path), "--member", "1", "--video", str(path)]) == 0
+    last = [row for row in run.evaluations.rows() if row["member"] == 1][-1]
+    assert last["step"] == 60
+    assert f"return {last['return_mean']:.1f} in 6 steps (7 pictures" in capsys.readouterr().out
+    with Image.open(path) as gif:
+        shades = [frame.convert("RGB").getpixel((5, 5))[0] for frame in ImageSequence.Iterator(gif)]
+        assert gif.info["duration"] == 100
+        assert gif.info["loop"] == 0
+    assert shades == pytest.approx([0, 30, 60, 90, 120, 150, 180], abs=2)
+    assert [found.name for found in path.parent.iterdir()] == ["one.gif"]
+
+
+def test_returns_agree_to_the_last_digit_and_episodes_differ(run, tmp_path):
+    last = [row["return_mean"] for row in run.evaluations.rows() if row["member"] == 0][-1]
+    (_, first), (_, second) = (video.act(run, 0, episode, tmp_path / "a.gif") for episode in (0, 1))
+    assert first == pytest.approx(last, rel=1e-8)
+    assert second != first
+
+
+def test_mp4(tmp_path):
+    _, answer = video.shoot(film(DRAWN, tmp_path / "a.mp4", steps=6), ["egl"])
+    assert answer == {"return": pytest.approx(answer["return"]), "frames": 7, "fps": 10}
+    command = [get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4"), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    decoded = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    for said in (b"Video: h264", b"32x24", b"10 fps"):
+        assert said in decoded.stderr
+    frames = np.frombuffer(decoded.stdout, np.uint8).reshape(-1, 24, 32, 3)
+    assert frames[:, 5, 5, 0].tolist() == pytest.approx([0, 30, 60, 90, 120, 150, 180], abs=8)
+
+
+def test_mujoco_is_drawn_without_a_display(tmp_path):
+    job = film("InvertedPendulum-v4", tmp_path / "a.gif")
+    try:
+        video.shoot(job, video.BACKENDS[:2])
+    except UserError as error:
+        if "No picture could be drawn" not in str(error):
+            raise
+        pytest.skip(f"no GL library here: {error}")
+    with Image.open(tmp_path / "a.gif") as gif:
+        assert gif.size == (480, 480)
+        assert len(gif.convert("RGB").getcolors(480 * 480)) > 20
+
+
+def test_no_working_gl_library_says_what_to_install(tmp_path, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match=r"(?s)No picture could be drawn here:\n  glfw: .*apt install libosmesa6"):
+        video.shoot(film("InvertedPendulum-v4", tmp_path / "a.gif"), ["glfw"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_environment_that_cannot_draw(tmp_path):
+    with pytest.raises(UserError, match="ConstantReward-v0' cannot be drawn"):
+        video.shoot(film("tests.environments:bires-test/ConstantReward-v0", tmp_path / "a.gif"), ["egl"])
+
+
+def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):
+    moody = "tests.environments:bires-test/Moody-v0"
+    monkeypatch.setattr(video, "act", lambda *_: (film(moody, tmp_path / "a.gif"), 1.0))
+    with pytest.raises(UserError, match="did not repeat its episode"):
+        video.play(run, 0, 0, tmp_path / "a.gif")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["--video", "a.avi"], "accepted: a name that ends in .mp4 or .gif"),
+        (["--member", "7"], "has members 0 to 1; 7 was asked for"),
+        (["--video", "/proc/nowhere/a.gif"], "Cannot write --video"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_bad_input(run, words, answer, capsys):
+    assert main(["play", str(run.path), *words]) == 2
+    assert answer in capsys.readouterr().err
+
+
+def test_mp4_without_its_library(run, monkeypatch, capsys):
+    monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
+    assert main(["play", str(run.path), "--video", "a.mp4"]) == 2
+    assert "pip install 'bires[video]'" in capsys.readouterr().err
+
+
+def test_the_users_choice_of_gl_is_respected(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    assert video.chosen_backends() == ("osmesa",)
+    monkeypatch.setenv("MUJOCO_GL", "disable")
+    assert video.chosen_backends() == ("egl", "osmesa", "glfw")
