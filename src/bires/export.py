@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bires import config as configs
-from bires.curves import eta_of, label_of
+from bires.curves import label_of, number_of
 from bires.errors import UserError
 from bires.runs import Run
 
@@ -86,7 +86,7 @@ def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str,
     lasting = {key: value for key, value in run.manifest["config"].items() if key not in ("steps", "log_every")}
     identity = json.dumps([run.manifest["start"], lasting, row["member"]], sort_keys=True)
     settings = {key: value for key, value in row.items() if value == value and value != ""}
-    about = {**configs.to_json(run.config), **settings, "eta": eta_of(row)}
+    about = {**configs.to_json(run.config), **settings, "eta": number_of(row, "eta")}
     about |= {key: run.manifest.get(key) for key in ("command", "versions", "commit", "cpu", "device")}
     return Subject(
         hashlib.sha256(identity.encode()).hexdigest()[:10],
