@@ -34,7 +34,7 @@ SETTINGS = {
     "--replay": "4000",
     "--log-every": "500",
     "--workers": "2",
-    "--checkpoint-minutes": "0.03",
+    "--checkpoint-minutes": "0.01",
 }
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 FAULTS = {
