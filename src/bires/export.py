@@ -137,7 +137,7 @@ def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
 
 
 def to_wandb(library: Any, found: Sequence[Subject], out: Path, project: str) -> None:
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nothing leaves this machine before `wandb sync`
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # offline means offline
     settings = library.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
     for one in found:
         for old in (out / "wandb").glob(f"offline-run-*-{one.id}"):
