@@ -11,9 +11,9 @@ QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episo
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
 
 
-def bires(*words, cwd=None, **kwargs):
+def bires(*words, cwd=None, timeout=300, **kwargs):
     return subprocess.run(
-        [sys.executable, "-m", "bires", *words], cwd=cwd, capture_output=True, text=True, timeout=300, **kwargs
+        [sys.executable, "-m", "bires", *words], cwd=cwd, capture_output=True, text=True, timeout=timeout, **kwargs
     )
 
 

@@ -91,17 +91,17 @@ def test_wandb_offline_without_an_account(tmp_path):
     config = Config("walker-stand", algorithm=("bi-res-ddpg",), seed=(3,), steps=400, warmup=10, eval_every=100)
     run = make_run(tmp_path / "run", config)
     words = ["export", str(run.path), "--to", "wandb", "--out", str(tmp_path), "--project", "mine"]
+    code = f"from bires.cli import main; assert main({words}) == 0; assert main({words}) == 0"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 members, offline") == 2
     (one,) = subjects([run])
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "-m", "bires", *words], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        assert "1 members, offline" in done.stdout
-        (folder,) = (tmp_path / "wandb").glob("offline-run-*")
-        assert folder.name.endswith(one.id)
-        data = (folder / f"run-{one.id}.wandb").read_bytes()
-        for text in ("mine", "bi-res-ddpg(0.05)", "seed-3", "walker-stand", "evaluation/return_mean"):
-            assert text.encode() in data, text
-        assert data.count(b"evaluation/bellman_error") >= 5
+    (folder,) = (tmp_path / "wandb").glob("offline-run-*")
+    assert folder.name.endswith(one.id)
+    data = (folder / f"run-{one.id}.wandb").read_bytes()
+    for text in ("mine", "bi-res-ddpg(0.05)", "seed-3", "walker-stand"):
+        assert text.encode() in data, text
+    assert data.count(b"evaluation/bellman_error") >= 5
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_an_interrupted_study_exits_with_3_and_says_how_to_go_on(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("study", ["auc", "variants"])
 def test_smoke_makes_every_output(study, tmp_path):
-    done = bires("reproduce", study, "--scale", "smoke", "--quiet", "--out", str(tmp_path / "out"))
+    done = bires("reproduce", study, "--scale", "smoke", "--quiet", "--out", str(tmp_path / "out"), timeout=600)
     assert done.returncode == 0, done.stderr
     made = {path.name for path in (tmp_path / "out" / "report").iterdir()}
     figures = {"curves.png", "auc.pdf"} if study == "auc" else {"variants.png", "variants.pdf"}

@@ -11,6 +11,7 @@ from PIL import Image, ImageSequence
 import bires
 from bires import video
 from bires.cli import main
+from bires.envs.adapter import recipe
 from bires.envs.render import Film
 from bires.errors import UserError
 
@@ -81,9 +82,11 @@ def test_no_working_gl_library_says_what_to_install(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_environment_that_cannot_draw(tmp_path):
-    with pytest.raises(UserError, match="ConstantReward-v0' cannot be drawn"):
-        video.shoot(film("tests.environments:bires-test/ConstantReward-v0", tmp_path / "a.gif"), ["egl"])
+def test_an_environment_that_cannot_draw(run, tmp_path, monkeypatch):
+    plain = recipe("tests.environments:bires-test/ConstantReward-v0", "modern").build()
+    monkeypatch.setattr(video, "load_actor", lambda *_: (plain, None))
+    with pytest.raises(UserError, match="cannot be drawn: its metadata"):
+        video.play(run, 0, 0, tmp_path / "a.gif")
 
 
 def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):

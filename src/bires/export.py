@@ -126,11 +126,18 @@ def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
             writer.close()
             (written,) = Path(aside).iterdir()
             for old in out.glob(f"*/*/*/events.out.tfevents.*.{one.id}"):
-                old.unlink()
-                if not any(old.parent.iterdir()):
-                    old.parent.rmdir()
+                remove(old, out)
             folder.mkdir(parents=True, exist_ok=True)
             written.replace(path)
+
+
+def remove(path: Path, upto: Path) -> None:
+    """Removes a file, and the folders above it that are empty then."""
+    path.unlink()
+    for folder in path.parents:
+        if folder == upto or any(folder.iterdir()):
+            return
+        folder.rmdir()
 
 
 # Weights & Biases: out/wandb/offline-run-TIME-ID/

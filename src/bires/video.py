@@ -63,6 +63,11 @@ def play(run: Run, member: int, episode: int, video: Path) -> Played:
 def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
     """Plays the episode that an evaluation starts from the same state; its actions and its return."""
     environment, actor = load_actor(run, member)
+    if not environment.drawable:
+        raise UserError(
+            f"Task {run.config.task!r} cannot be drawn: its metadata['render_modes'] lacks 'rgb_array'. An environment "
+            "of your own needs that mode and a render() that gives a picture."
+        )
     row = next(row for row in run.members.rows() if row["member"] == member)
     seed = episode_seed(int(row["seed"]), EVALUATE, episode)
     observation, rewards, actions = environment.reset(seed), [], []

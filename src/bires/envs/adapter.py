@@ -75,6 +75,11 @@ class Environment:
         return picture
 
     @property
+    def drawable(self) -> bool:
+        """Whether it can be built to render."""
+        return "rgb_array" in self._env.metadata.get("render_modes", ())
+
+    @property
     def steps_per_second(self) -> float:
         """How many steps are a second of the simulated world."""
         dt = getattr(self._env.unwrapped, "dt", None)

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 
 from bires.envs.adapter import Environment, Protocol, recipe
@@ -63,10 +62,7 @@ def probe() -> dict[str, int]:
 
 def shoot(film: Film) -> dict[str, float | int]:
     """Repeats the episode and writes its video; what came out, for the process that asked."""
-    try:
-        environment = recipe(film.task, film.protocol).build(render=True)
-    except gymnasium.error.Error as error:  # no such render mode, or a package that draws is missing
-        raise UserError(f"Task {film.task!r} cannot be drawn: {error}") from error
+    environment = recipe(film.task, film.protocol).build(render=True)
     every = max(1, round(environment.steps_per_second / FPS))
     fps = environment.steps_per_second / every
     rewards: list[float] = []
