@@ -3,7 +3,7 @@
 Importing this module registers them with Gymnasium.
 """
 
-from typing import ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -187,7 +187,7 @@ class Touchy(Settable):
 class Drawn(Probe):
     """Six steps whose picture gets brighter; reward is start · action, so an episode is known by its return."""
 
-    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, render_mode=None):
         self.render_mode = render_mode

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_the_pages_that_promise_code_have_some():
 
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_the_code_of_a_page_runs(page, elsewhere):
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for block in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
         if block["title"]:
             (elsewhere / block["title"]).write_text(block["code"])

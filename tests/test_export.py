@@ -47,9 +47,10 @@ def test_tensorboard_has_every_number_once(tmp_path):
     assert list(first) == [f"walker-stand/{kind}/seed-{seed}" for kind in kinds for seed in (3, 7)]
     row = [row for row in run.evaluations.rows() if row["member"] == 0][-1]
     scalars = read_events(first["walker-stand/ddpg/seed-3"])
-    assert len({(step, tag) for step, tag, _ in scalars}) == len(scalars)
-    assert (400, "evaluation/return_mean", pytest.approx(row["return_mean"], rel=1e-6)) in scalars
-    assert {step for step, tag, _ in scalars if tag == "evaluation/return_mean"} == {0, 100, 200, 300, 400}
+    values = {(step, tag): value for step, tag, value in scalars}
+    assert values[400, "evaluation/return_mean"] == pytest.approx(row["return_mean"], rel=1e-6)
+    assert len(values) == len(scalars)
+    assert {step for step, tag in values if tag == "evaluation/return_mean"} == {0, 100, 200, 300, 400}
 
     continued(run)
     assert main(words) == 0

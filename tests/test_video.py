@@ -1,5 +1,6 @@
 """Videos: the episode that is filmed is the one that was evaluated, and what cannot be filmed is said."""
 
+import importlib.util
 import subprocess
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_the_filmed_episode_is_the_evaluated_one(run, tmp_path, capsys):
     assert last["step"] == 60
     assert f"return {last['return_mean']:.1f} in 6 steps (7 pictures" in capsys.readouterr().out
     with Image.open(path) as gif:
-        shades = [frame.convert("RGB").getpixel((5, 5))[0] for frame in ImageSequence.Iterator(gif)]
+        shades = [int(np.asarray(frame.convert("RGB"))[5, 5, 0]) for frame in ImageSequence.Iterator(gif)]
         assert gif.info["duration"] == 100
         assert gif.info["loop"] == 0
     assert shades == pytest.approx([0, 30, 60, 90, 120, 150, 180], abs=2)
@@ -71,7 +72,7 @@ def test_mujoco_is_drawn_without_a_display(tmp_path):
         pytest.skip(f"no GL library here: {error}")
     with Image.open(tmp_path / "a.gif") as gif:
         assert gif.size == (480, 480)
-        assert len(gif.convert("RGB").getcolors(480 * 480)) > 20
+        assert len(np.unique(np.asarray(gif.convert("RGB")))) > 20
 
 
 def test_no_working_gl_library_says_what_to_install(tmp_path, monkeypatch):
@@ -111,7 +112,7 @@ def test_bad_input(run, words, answer, capsys):
 
 
 def test_mp4_without_its_library(run, monkeypatch, capsys):
-    monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["play", str(run.path), "--video", "a.mp4"]) == 2
     assert "pip install 'bires[video]'" in capsys.readouterr().err
 

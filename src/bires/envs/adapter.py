@@ -161,11 +161,8 @@ class Recipe:
             return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
         tasks.register()
         known = self.id in gymnasium.registry or self.spec is None
-        env = gymnasium.make(
-            self.id if known else EnvSpec.from_json(str(self.spec)),
-            disable_env_checker=True,
-            render_mode="rgb_array" if render else None,
-        )
+        mode = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
+        env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True, **mode)
         if isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         return Environment(env, self.protocol)

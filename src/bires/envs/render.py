@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,8 @@ def write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
     import imageio.v2 as imageio
 
     count = 0
-    with imageio.get_writer(path, format="FFMPEG", fps=fps, macro_block_size=1) as writer:  # type: ignore[arg-type]
+    film: Any = imageio.get_writer(path, format="FFMPEG", fps=fps, macro_block_size=1)
+    with film as writer:
         for picture in pictures:
             height, width = (size // 2 * 2 for size in picture.shape[:2])
             writer.append_data(picture[:height, :width])
