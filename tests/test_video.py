@@ -2,7 +2,9 @@
 
 import importlib.util
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +23,20 @@ DRAWN = "tests.environments:bires-test/Drawn-v0"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    settings = {"steps": 60, "warmup": 20, "eval_every": 30, "eval_episodes": 1, "batch": 8, "replay": 50}
+    settings: dict[str, Any] = {
+        "steps": 60,
+        "warmup": 20,
+        "eval_every": 30,
+        "eval_episodes": 1,
+        "batch": 8,
+        "replay": 50,
+    }
     out = tmp_path_factory.mktemp("video") / "run"
     return bires.train(DRAWN, seeds=2, hidden=(16, 16), workers=0, quiet=True, out=out, **settings)
 
 
 def film(task: str, path: Path, steps: int = 4) -> Film:
-    return Film(task, "modern", 0, [[0.5]] * steps, str(path))
+    return Film(asdict(recipe(task, "modern")), 0, [[0.5]] * steps, str(path))
 
 
 def test_the_filmed_episode_is_the_evaluated_one(run, tmp_path, capsys):
@@ -122,3 +131,13 @@ def test_the_users_choice_of_gl_is_respected(monkeypatch):
     assert video.chosen_backends() == ("osmesa",)
     monkeypatch.setenv("MUJOCO_GL", "disable")
     assert video.chosen_backends() == ("egl", "osmesa", "glfw")
+
+
+def test_a_game_is_drawn_as_its_player_sees_it(tmp_path):
+    pytest.importorskip("ale_py", reason="ale-py is not installed (pip install 'bires[atari]')")
+    made = recipe("ALE/Breakout-v5", "modern")
+    _, answer = video.shoot(Film(asdict(made), 0, [[2.0]] * 3, str(tmp_path / "a.gif")), ["egl"])
+    assert (answer["frames"], answer["fps"]) == (4, 15)
+    with Image.open(tmp_path / "a.gif") as gif:
+        assert gif.size == (160, 210)
+        assert len(np.unique(np.asarray(gif.convert("RGB")).reshape(-1, 3), axis=0)) > 5

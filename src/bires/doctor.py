@@ -203,7 +203,7 @@ def extras() -> Iterator[Finding]:
 def roms() -> Iterator[Finding]:
     """The games of ale-py, which come with its wheel."""
     if importlib.util.find_spec("ale_py") is None:
-        yield Finding("Atari", "absent", "ale-py is not installed", "pip install ale-py")
+        yield Finding("Atari", "absent", "ale-py is not installed", "pip install 'bires[atari]'")
         return
     from ale_py import roms as games
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bires.envs.adapter import recipe_of
 from bires.envs.render import Film
 from bires.envs.slots import EVALUATE, episode_seed
 from bires.errors import UserError
@@ -68,6 +69,12 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
             f"Task {run.config.task!r} cannot be drawn: its metadata['render_modes'] lacks 'rgb_array'. An environment "
             "of your own needs that mode and a render() that gives a picture."
         )
+    made = recipe_of(run.config)
+    if not made.portable:
+        raise UserError(
+            f"Task {run.config.task!r} can only be built by the process that registered it, and it is another one that "
+            "films. Register it in a module, and name the task MODULE:ID."
+        )
     row = next(row for row in run.members.rows() if row["member"] == member)
     seed = episode_seed(int(row["seed"]), EVALUATE, episode)
     observation, rewards, actions = environment.reset(seed), [], []
@@ -79,7 +86,7 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
         actions.append(np.atleast_1d(action).tolist())
         if outcome.terminated or outcome.truncated:
             environment.close()
-            return Film(run.config.task, run.config.protocol, seed, actions, str(video)), math.fsum(rewards)
+            return Film(asdict(made), seed, actions, str(video)), math.fsum(rewards)
 
 
 def shoot(film: Film, backends: Sequence[str]) -> tuple[str, dict[str, float]]:

@@ -161,7 +161,7 @@ class Recipe:
             return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
         tasks.register()
         known = self.id in gymnasium.registry or self.spec is None
-        mode = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
+        mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
         env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True, **mode)
         if isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)

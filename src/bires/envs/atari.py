@@ -41,7 +41,9 @@ def shrink(size: int) -> np.ndarray:
 
 
 class Atari(gymnasium.Env):
-    """A game, seen as its learner sees it."""
+    """A game, seen as its learner sees it; its picture is the player's."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60 // SKIP}  # noqa: RUF012
 
     def __init__(self, id: str, sticky: float | None, full_actions: bool) -> None:
         register()
@@ -76,6 +78,9 @@ class Atari(gymnasium.Env):
         self._screens[0] = self._screens[1]
         self._stack = np.repeat(self._seen()[None], STACK, 0)
         return self._stack, {}
+
+    def render(self) -> Any:
+        return self._ale.getScreenRGB()
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         code, reward = self._codes[int(action)], 0.0

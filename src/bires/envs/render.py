@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import Environment, Protocol, recipe
+from bires.envs.adapter import Environment, Recipe
 from bires.errors import UserError
 
 FPS = 30
@@ -31,8 +31,8 @@ FPS = 30
 class Film:
     """What to repeat, and where the video goes."""
 
-    task: str
-    protocol: Protocol
+    recipe: dict[str, Any]
+    """A `Recipe`."""
     seed: int
     """Of the episode's start."""
     actions: list[list[float]]
@@ -63,7 +63,7 @@ def probe() -> dict[str, int]:
 
 def shoot(film: Film) -> dict[str, float | int]:
     """Repeats the episode and writes its video; what came out, for the process that asked."""
-    environment = recipe(film.task, film.protocol).build(render=True)
+    environment = Recipe(**film.recipe).build(render=True)
     every = max(1, round(environment.steps_per_second / FPS))
     fps = environment.steps_per_second / every
     rewards: list[float] = []
