@@ -99,6 +99,13 @@ def test_an_environment_that_cannot_draw(run, tmp_path, monkeypatch):
         video.play(run, 0, 0, tmp_path / "a.gif")
 
 
+def test_a_failure_that_no_gl_library_mends_is_told_alone(tmp_path):
+    job = film("tests.environments:bires-test/ConstantReward-v0", tmp_path / "a.gif")
+    with pytest.raises(UserError, match="ConstantReward-v0 could not be drawn: TypeError") as caught:
+        video.shoot(job, ["egl", "osmesa"])
+    assert "apt install" not in str(caught.value)
+
+
 def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):
     moody = "tests.environments:bires-test/Moody-v0"
     monkeypatch.setattr(video, "act", lambda *_: (film(moody, tmp_path / "a.gif"), 1.0))

@@ -91,15 +91,18 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
 
 def shoot(film: Film, backends: Sequence[str]) -> tuple[str, dict[str, float]]:
     """Films with the first GL library that works; says which."""
-    failures = []
+    failures: dict[str, str] = {}
     for backend in backends:
         done = render([], backend, json.dumps(asdict(film)))
         if done.returncode == 0:
             return backend, json.loads(done.stdout.splitlines()[-1])
         if done.returncode == 2:
             raise UserError(done.stderr.strip())
-        failures.append(f"  {backend}: {last_line(done.stderr)}")
-    raise UserError("\n".join(["No picture could be drawn here:", *failures, GL_ADVICE]))
+        failures[backend] = last_line(done.stderr)
+    if len(failures) > 1 and len(set(failures.values())) == 1:  # whatever the library: it is something else
+        raise UserError(f"{film.recipe['id']} could not be drawn: {failures[backends[0]]}")
+    told = [f"  {backend}: {reason}" for backend, reason in failures.items()]
+    raise UserError("\n".join(["No picture could be drawn here:", *told, GL_ADVICE]))
 
 
 def chosen_backends() -> tuple[str, ...]:
