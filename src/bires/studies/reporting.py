@@ -11,7 +11,7 @@ from bires.report.content import About, Judged
 from bires.report.write import write
 from bires.runs import Run
 from bires.studies import plan
-from bires.studies.records import STUDIES, Study
+from bires.studies.records import STUDIES, Part, Study
 
 
 def report(runs: Sequence[Run], out: Path, name: str | None, command: str) -> list[Path]:
@@ -50,6 +50,12 @@ def guess(panels: Sequence[Panel]) -> str | None:
     return None
 
 
+def steps_of(part: Part) -> int:
+    """The steps of the paper: the part's own, or its agent's default."""
+    given = part.settings.get("steps")
+    return int(given or Config(part.tasks[0], algorithm=tuple(part.settings["algorithm"])).steps)
+
+
 def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     """In what the runs fall short of the paper's scale, and what is missing or not finished."""
     if not panels:
@@ -57,7 +63,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
     missing = [task for task in tasks if task not in {panel.task for panel in panels}]
     steps = min(int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps))
-    wanted = max(int(part.settings.get("steps", Config.steps)) for part in study.parts)
+    wanted = max(steps_of(part) for part in study.parts)
     seeds = min(len(kind.returns) for panel in panels for kind in panel.kinds)
     configs = [run.config for panel in panels for run in panel.runs]
     episodes = min(config.eval_episodes for config in configs)
