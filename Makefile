@@ -10,6 +10,10 @@ help:  ## what can be typed
 
 .venv/.ok: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.dev: .venv/.ok
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -17,7 +21,7 @@ demo: .venv/.ok  ## train DDPG and Bi-Res-DDPG side by side for a few minutes an
 	$(BIN)/bires compare cartpole-swingup --seeds 3 --steps 12000 --warmup 1000 --eval-every 2000 --eval-episodes 3 \
 	  --tau 5e-3 --actor-lr 1e-3 --noise 1 --hidden 128 128 --out runs/demo
 
-test: .venv/.ok  ## format, lint, types, tests
+test: .venv/.dev  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -26,7 +30,7 @@ test: .venv/.ok  ## format, lint, types, tests
 test-all: test  ## the slow tests too
 	$(BIN)/pytest -q -n 2 -m slow
 
-format: .venv/.ok  ## format and mend what can be mended
+format: .venv/.dev  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -44,7 +48,7 @@ chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal t
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md
 
-docs: .venv/.ok  ## build the documentation into site/; warnings are errors
+docs: .venv/.dev  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo site/index.html
 
