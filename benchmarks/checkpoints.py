@@ -21,8 +21,9 @@ import jax
 import numpy as np
 
 from bires.config import Config
+from bires.options import Options, Stopped
 from bires.runs import Folder
-from bires.trainer import Options, Stopped, Trainer
+from bires.trainer import Trainer
 
 EVERY = 10_000
 

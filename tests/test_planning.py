@@ -16,11 +16,12 @@ from bires.agents.base import Hyper, Planning
 from bires.api import make_config
 from bires.networks import Actor, Critic, Dense, actor, critic
 from bires.optimisers import init as adam
+from bires.options import Options, Stopped
 from bires.planning import dyna, mve, recipe
 from bires.planning.base import Dreams, Imagined, Planner
 from bires.rules import RULES
 from bires.runs import Folder
-from bires.trainer import Options, Stopped, Trainer, train
+from bires.trainer import Trainer, train
 from bires.types import Transition
 from tests import environments  # noqa: F401
 from tests.test_ddpg import batch_of, different_targets

@@ -18,7 +18,8 @@ import bires
 from bires.api import make_config
 from bires.checkpoint import Store
 from bires.envs import pool
-from bires.trainer import Options, Stopped, Trainer, train
+from bires.options import Options, Stopped
+from bires.trainer import Trainer, train
 from tests.test_training import arrays, assert_same_state, contents
 
 

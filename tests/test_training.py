@@ -20,9 +20,10 @@ from bires.api import make_config
 from bires.checkpoint import Store
 from bires.config import Config
 from bires.envs.tasks import SHORT
+from bires.options import Options, Stopped
 from bires.rules import RULES
 from bires.runs import Folder
-from bires.trainer import Options, Stopped, Trainer, train
+from bires.trainer import Trainer, train
 from tests import environments
 
 MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]

@@ -16,8 +16,8 @@ from bires import config as configs
 from bires.config import Config
 from bires.display import Display
 from bires.errors import UserError, unknown
+from bires.options import Options
 from bires.runs import Run
-from bires.trainer import Options
 from bires.trainer import train as run_training
 from bires.validation import validate
 

@@ -20,7 +20,8 @@ from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate
 from bires.models import training
-from bires.population import Compiled, Program, State, hypers, incoming_width, learners, models
+from bires.population import Compiled, State, incoming_width
+from bires.program import Program, hypers, learners, models
 
 
 class Crowd(NamedTuple):

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bires.config import Config, Member
-from bires.trainer import Progress
+from bires.options import Progress
 
 
 class Display:

@@ -14,7 +14,8 @@ from bires.config import Member
 from bires.envs.pool import OracleNeeds, Pool
 from bires.envs.slots import ACTIVE
 from bires.planning.base import Dreams
-from bires.population import Compiled, Drawn, Program, State
+from bires.population import Compiled, Drawn, State
+from bires.program import Program
 
 
 def oracle_needs(program: Program, physics: int, members: int) -> OracleNeeds | None:

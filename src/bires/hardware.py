@@ -77,6 +77,22 @@ def place(members: int) -> Placement:
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
 
 
+def choose_workers(members: int, asked: int | None, portable: bool) -> int:
+    """Environment processes: one per core, unless a single member or core would only wait for them."""
+    if asked is not None:
+        if asked < 0:
+            raise UserError(f"--workers was given {asked}; accepted: whole numbers from 0 (0: no extra processes).")
+        if asked > 0 and not portable:
+            raise UserError(
+                "This environment exists in this process only (it was registered with a class of the main script), so "
+                "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
+            )
+        return asked
+    if members == 1 or cores() == 1 or not portable:
+        return 0
+    return min(members, cores())
+
+
 @cache
 def accepts(name: str, value: str | bool) -> bool:
     """Whether this version of XLA knows a compiler option."""

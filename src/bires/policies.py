@@ -12,7 +12,7 @@ from bires import config as configs
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.envs.adapter import Environment, recipe_of
 from bires.errors import UserError
-from bires.population import Program, make_agent
+from bires.program import Program, make_agent
 from bires.resume import unflatten_learners
 from bires.runs import Run
 

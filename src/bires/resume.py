@@ -11,7 +11,7 @@ import numpy as np
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment
 from bires.dreaming import kept_states
 from bires.envs.slots import TRAIN, Start
-from bires.population import Program
+from bires.program import Program
 
 if TYPE_CHECKING:
     from bires.cohort import Cohort

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -22,54 +21,20 @@ from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
 from bires.dreaming import kept_states
-from bires.envs.adapter import recipe_of
+from bires.envs.adapter import probe, recipe_of
 from bires.envs.oracle import check
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
 from bires.models.training import columns as model_columns
-from bires.population import PLANNING_SUMS, compiled, make_program, model
+from bires.options import Options, Progress, Stopped
+from bires.population import compiled
+from bires.program import PLANNING_SUMS, make_program, model
 from bires.resume import capture, require_ours, restore
 from bires.runs import Folder, Lock, Run
-from bires.types import Space
 from bires.validation import validate
 
 STRIDE = 50
 """Steps that the cohorts take between two looks at whether to stop."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a display is told, at every logging interval and evaluation."""
-
-    step: int
-    steps: int
-    returns: dict[int, float]
-    """Member → mean return of the latest evaluation."""
-    diverged: dict[int, int]
-    evaluated: bool
-    """Whether an evaluation has just ended."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a run is carried out: nothing here changes its results."""
-
-    workers: int | None = None
-    """Environment processes; 0: step them in this process; None: choose."""
-    checkpoint_minutes: float = 10.0
-    """A checkpoint is written at every evaluation, and when the last one is older than this."""
-    keep_going: bool = False
-    """Whether to go on without checkpoints when they cannot be written."""
-    report: Callable[[Progress], None] = lambda progress: None
-    say: Callable[[str], None] = lambda text: None
-
-
-class Stopped(Exception):
-    """The run was asked to stop, and can be continued from the step given."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__(f"stopped at step {step}")
-        self.step = step
 
 
 class CannotWrite(Stopped):
@@ -113,7 +78,7 @@ class Trainer:
         self.segments: list[Segment] = []
         self.saved_at, self.saved_step = time.monotonic(), -1
         self.step = 0
-        self.workers = choose_workers(len(self.members), options.workers, self.recipe.portable)
+        self.workers = hardware.choose_workers(len(self.members), options.workers, self.recipe.portable)
 
     def plan(self) -> str:
         """Checks that the population fits; says what it takes."""
@@ -276,30 +241,6 @@ class Trainer:
 
 
 shape: Any = jax.ShapeDtypeStruct
-
-
-def probe(made: Any) -> Space:
-    """The task's sizes, from one environment that is closed again."""
-    environment = made.build()
-    environment.close()
-    space: Space = environment.space
-    return space
-
-
-def choose_workers(members: int, asked: int | None, portable: bool) -> int:
-    """Environment processes: one per core, unless a single member or core would only wait for them."""
-    if asked is not None:
-        if asked < 0:
-            raise UserError(f"--workers was given {asked}; accepted: whole numbers from 0 (0: no extra processes).")
-        if asked > 0 and not portable:
-            raise UserError(
-                "This environment exists in this process only (it was registered with a class of the main script), so "
-                "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
-            )
-        return asked
-    if members == 1 or hardware.cores() == 1 or not portable:
-        return 0
-    return min(members, hardware.cores())
 
 
 def next_multiple(step: int, every: int) -> int:

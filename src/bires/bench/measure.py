@@ -19,10 +19,11 @@ from bires import config as configs
 from bires import hardware, rules
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
-from bires.envs.adapter import recipe_of
+from bires.envs.adapter import probe, recipe_of
 from bires.envs.oracle import check
-from bires.population import Compiled, compiled, incoming_width, make_program
-from bires.trainer import choose_workers, probe
+from bires.hardware import choose_workers
+from bires.population import Compiled, compiled, incoming_width
+from bires.program import make_program
 from bires.types import Space
 
 CAPACITY = 100_000

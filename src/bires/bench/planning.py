@@ -12,12 +12,11 @@ import numpy as np
 from bires import hardware
 from bires.bench import measure
 from bires.config import Config
-from bires.envs.adapter import Recipe, recipe
+from bires.envs.adapter import Recipe, probe, recipe
 from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.slots import Layout
 from bires.models import network
 from bires.models.network import Scale
-from bires.trainer import probe
 from bires.types import Space, Transition
 
 ALGORITHMS = ("dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")

@@ -14,10 +14,9 @@ from rich.table import Table
 from bires import hardware
 from bires.bench import measure
 from bires.bench import planning as costs
-from bires.envs.adapter import recipe
+from bires.envs.adapter import probe, recipe
 from bires.errors import UserError
 from bires.runs import cpu
-from bires.trainer import probe
 
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
 

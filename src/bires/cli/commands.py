@@ -14,8 +14,8 @@ from bires.config import Config, Whole
 
 if TYPE_CHECKING:
     from bires.display import Display
+    from bires.options import Options
     from bires.runs import Run
-    from bires.trainer import Options
 
 
 class Interrupted(Exception):
@@ -40,7 +40,7 @@ class Output:
     """Print one JSON object per line, for machines."""
 
     def options(self) -> Options:
-        from bires.trainer import Options
+        from bires.options import Options
 
         return Options(self.workers, self.checkpoint_minutes, self.keep_going)
 
@@ -235,7 +235,7 @@ def train(config: Config, output: Output) -> int:
     """Trains, then shows what was found."""
     from bires.api import start
     from bires.display import Display
-    from bires.trainer import Stopped
+    from bires.options import Stopped
 
     display = Display(output.quiet, output.json)
     try:

@@ -10,16 +10,17 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware
-from bires.envs.adapter import recipe_of
+from bires.envs.adapter import probe, recipe_of
 from bires.envs.pool import Pool
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate, lanes_per_member
+from bires.hardware import choose_workers
 from bires.policies import newest_checkpoint
-from bires.population import Program, compiled, make_agent
+from bires.population import compiled
+from bires.program import Program, make_agent
 from bires.resume import unflatten_learners
 from bires.runs import EVALUATION_COLUMNS, Run
 from bires.tables import Table
-from bires.trainer import choose_workers, probe
 
 
 def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:

@@ -14,13 +14,13 @@ from bires.cli.commands import Interrupted, Output
 from bires.display import Display
 from bires.errors import UserError, unknown
 from bires.hardware import gigabytes
+from bires.options import Stopped
 from bires.report.content import Judged
 from bires.studies import plan
 from bires.studies.estimate import costs
 from bires.studies.plan import Job
 from bires.studies.reporting import about, report
 from bires.studies.run import fill, unfinished
-from bires.trainer import Stopped
 
 
 def reproduce(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:

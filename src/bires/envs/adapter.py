@@ -191,3 +191,11 @@ def recipe(task: str, protocol: Protocol) -> Recipe:
         return Recipe(name, protocol, spec.to_json())
     except (TypeError, ValueError):  # keyword arguments that are no data
         return Recipe(name, protocol, portable=False)
+
+
+def probe(made: Recipe) -> Space:
+    """The task's sizes, from one environment that is closed again."""
+    environment = made.build()
+    environment.close()
+    space: Space = environment.space
+    return space

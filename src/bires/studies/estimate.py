@@ -12,9 +12,11 @@ import numpy as np
 
 from bires.envs.adapter import recipe_of
 from bires.envs.slots import TRAIN, episode_seed
+from bires.hardware import choose_workers
+from bires.options import Options, Progress, Stopped
 from bires.runs import Folder
 from bires.studies.plan import Job
-from bires.trainer import Options, Progress, Stopped, Trainer, choose_workers, train
+from bires.trainer import Trainer, train
 
 SECONDS = 4.0
 """About how long the steps of a population are timed."""

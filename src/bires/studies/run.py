@@ -12,9 +12,9 @@ from bires import config as configs
 from bires.api import start
 from bires.display import Display
 from bires.errors import UserError
+from bires.options import Options
 from bires.runs import Run
 from bires.studies.plan import Job
-from bires.trainer import Options
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,41 @@
+"""How a run is carried out and what it tells: nothing here changes its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a display is told, at every logging interval and evaluation."""
+
+    step: int
+    steps: int
+    returns: dict[int, float]
+    """Member → mean return of the latest evaluation."""
+    diverged: dict[int, int]
+    evaluated: bool
+    """Whether an evaluation has just ended."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is carried out: nothing here changes its results."""
+
+    workers: int | None = None
+    """Environment processes; 0: step them in this process; None: choose."""
+    checkpoint_minutes: float = 10.0
+    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    keep_going: bool = False
+    """Whether to go on without checkpoints when they cannot be written."""
+    report: Callable[[Progress], None] = lambda progress: None
+    say: Callable[[str], None] = lambda text: None
+
+
+class Stopped(Exception):
+    """The run was asked to stop, and can be continued from the step given."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped at step {step}")
+        self.step = step
