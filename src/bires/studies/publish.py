@@ -51,6 +51,8 @@ def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> 
         files = write(panels, out, about(panels, study_of(name, panels), "make figures"))
         figures = docs / "figures" / name
         figures.mkdir(parents=True, exist_ok=True)
+        for old in KEPT:
+            (results / name / old).unlink(missing_ok=True)
         for path in files:
             if path.name in KEPT:
                 written.append(Path(shutil.copyfile(path, results / name / path.name)))

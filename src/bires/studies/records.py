@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bires.defaults import ATARI
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.studies.claims import (
     Claim,
@@ -22,7 +23,6 @@ from bires.studies.claims import (
 ETAS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 RESIDUAL = ("bi-res-ddpg", "res-ddpg", "to-res-ddpg", "ot-res-ddpg", "tt-res-ddpg")
 PLANNERS = ("ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
-ATARI = ("ALE/BeamRider-v5", "ALE/Seaquest-v5", "ALE/Breakout-v5")
 
 
 @dataclass(frozen=True)

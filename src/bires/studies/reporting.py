@@ -35,7 +35,8 @@ def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
 
 
 def guess(panels: Sequence[Panel]) -> str | None:
-    """The study whose algorithms these are: the first, all of whose algorithms and values of η are there."""
+    """The first study of which one task, all algorithms and all values of η are there."""
+    tasks = {run.config.task for panel in panels for run in panel.runs}
     there = {(kind.algorithm, kind.eta) for panel in panels for kind in panel.kinds}
     models = {None, *(run.config.model for panel in panels for run in panel.runs)}
     for name, study in STUDIES.items():
@@ -45,6 +46,8 @@ def guess(panels: Sequence[Panel]) -> str | None:
             for algorithm in part.settings["algorithm"]
             for eta in part.settings.get("eta", part.settings.get("planning_eta"))
         }
+        if tasks.isdisjoint(task for part in study.parts for task in part.tasks):
+            continue
         if wanted and wanted <= there and {part.settings.get("model") for part in study.parts} <= models:
             return name
     return None
