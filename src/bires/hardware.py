@@ -78,7 +78,10 @@ def place(members: int) -> Placement:
 
 
 def choose_workers(members: int, asked: int | None, portable: bool) -> int:
-    """Environment processes: one per core, unless a single member or core would only wait for them."""
+    """Environment processes: one per core, unless a single member or core would only wait for them.
+
+    Two per core beside an accelerator: while one cohort is there, its workers rest (measured: docs/performance.md).
+    """
     if asked is not None:
         if asked < 0:
             raise UserError(f"--workers was given {asked}; accepted: whole numbers from 0 (0: no extra processes).")
@@ -90,7 +93,8 @@ def choose_workers(members: int, asked: int | None, portable: bool) -> int:
         return asked
     if members == 1 or cores() == 1 or not portable:
         return 0
-    return min(members, cores())
+    per_core = 1 if jax.default_backend() == "cpu" else 2
+    return min(members, per_core * cores())
 
 
 @cache
