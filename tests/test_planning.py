@@ -274,7 +274,7 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     ("task", "model", "algorithm"),
     [
         ("Hopper", "oracle", FOUR),
-        ("pendulum-swingup", "learned", ["res-dyna-ddpg", "mve-ddpg"]),
+        pytest.param("pendulum-swingup", "learned", ["res-dyna-ddpg", "mve-ddpg"], marks=pytest.mark.slow),
         pytest.param("reacher-easy", "oracle", FOUR, marks=pytest.mark.slow),
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
@@ -297,6 +297,7 @@ def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model,
             np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_population_mixes_planners_and_the_others_do_not_notice(tmp_path, quick):
     mixed = bires.train("Hopper", algorithm=FOUR, seeds=2, out=tmp_path / "a", **quick)
     assert [row["algorithm"] for row in mixed.members.rows()] == [name for name in FOUR for _ in range(2)]
@@ -314,7 +315,7 @@ def test_a_population_mixes_planners_and_the_others_do_not_notice(tmp_path, quic
     assert np.nanmax(loss[(members >= 2) & (members < 6)]) > 0
 
 
-@pytest.mark.parametrize("model", ["oracle", "learned"])
+@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
 def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model):
     run = bires.train(
         "pendulum-swingup",

@@ -154,7 +154,7 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
 
 
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr(pool, "PATIENCE_S", 8.0)
+    monkeypatch.setattr(pool, "PATIENCE_S", 6.0)
     config = configured(quick, seed=(0, 1))
     train(config, tmp_path / "calm", Options(workers=2))
     hung: list[int] = []
@@ -214,6 +214,9 @@ def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, qui
     calm = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e-4], seeds=2, out=tmp_path / "calm", **quick)
     wild = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e30], seeds=2, out=tmp_path / "wild", **quick)
     assert wild.members["status"].tolist() == ["finished", "finished", "diverged", "diverged"]
+    assert all(20 < row["diverged_at"] <= 60 for row in wild.members.rows() if row["status"] == "diverged")
+    seen = wild.evaluations
+    assert np.all(seen["step"][seen["member"] >= 2] < 60)
     for name in ("evaluations.csv", "metrics.csv"):
         left, right = ((run.path / name).read_text().splitlines() for run in (calm, wild))
         kept = [line for line in left if line[:2] in ("0,", "1,")]

@@ -23,6 +23,7 @@ def words(out: Path) -> list[str]:
     return ["reproduce", "mujoco", "--scale", "smoke", "--task", "Hopper", "Swimmer", "--seeds", "1", "--out", str(out)]
 
 
+@pytest.mark.slow
 def test_a_killed_study_does_only_what_is_missing(tmp_path):
     out = tmp_path / "study"
     process = subprocess.Popen([sys.executable, "-m", "bires", *words(out)], stdout=subprocess.DEVNULL)

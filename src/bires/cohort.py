@@ -55,7 +55,7 @@ class Cohort:
         self.pool = Pool(recipe, program.space, groups, crowd.workers, oracle_needs(program, crowd.physics, count))
         self.dreamer = Dreamer(self.pool, members, program) if program.oracle else None
         self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
-        self.hyper: Hyper = jax.device_put(hypers(members), device)
+        self.hyper: Hyper = jax.device_put(hypers(program, members), device)
         self.state: State
         self.action: Any
         self.frozen: list[Frozen] = []

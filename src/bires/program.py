@@ -31,8 +31,8 @@ PLANNING_SUMS = ("imagined_loss",)
 """More of them, where somebody plans."""
 
 
-def hypers(members: Sequence[Member]) -> Hyper:
-    """The members' numbers, stacked."""
+def hypers(program: Program, members: Sequence[Member]) -> Hyper:
+    """The numbers of some members of a population, stacked; those of planning where anybody in it plans."""
 
     def column(name: str) -> jax.Array:
         return jnp.asarray([getattr(member, name) or 0.0 for member in members], jnp.float32)
@@ -41,7 +41,7 @@ def hypers(members: Sequence[Member]) -> Hyper:
         rule=rules.stack(rules.get(member.rule) for member in members),
         eta=column("eta"),
         **{name: column(name) for name in GRID},
-        planning=plannings(members) if any(member.planner for member in members) else None,
+        planning=plannings(members) if program.planner else None,
     )
 
 
