@@ -108,6 +108,7 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     assert checkpoint is not None
     assert checkpoint.step == 0
     assert "checkpoint at step 30 is left out" in said[0]
+    assert store.steps() == [0], "a damaged checkpoint must not count as one of the two that are kept"
     assert not (tmp_path / "this-folder-must-not-exist").exists()
 
 

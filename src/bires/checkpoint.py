@@ -159,6 +159,13 @@ class Store:
     def load_replay(self, segment: Segment) -> dict[str, np.ndarray]:
         return load_arrays(self.path / segment.file, segment.sha256)
 
+    def set_aside(self, step: int) -> None:
+        """Keeps a damaged checkpoint under a name that no run takes up."""
+        folder = self.path / f"step-{step:012d}"
+        aside = folder.with_name(f"damaged-{folder.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+
     def clear_parts(self) -> None:
         """Removes what an interrupted write left."""
         for path in self.path.glob("*.part"):

@@ -284,14 +284,17 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
 
 def newest(trainer: Trainer) -> Checkpoint | None:
     """The newest checkpoint that is whole; None where there never was one."""
-    problem = None
+    problem, damaged = None, []
     for step in trainer.store.steps():
         try:
             checkpoint = trainer.store.load(step)
             require_ours(trainer, checkpoint)
+            for bad in damaged:  # or it would count as one of the two that are kept
+                trainer.store.set_aside(bad)
             return checkpoint
         except CorruptCheckpoint as error:
             problem = error
+            damaged.append(step)
             trainer.options.say(f"checkpoint at step {step} is left out: {error}")
     if problem is not None:
         raise UserError(
