@@ -284,7 +284,8 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
 
 def newest(trainer: Trainer) -> Checkpoint | None:
     """The newest checkpoint that is whole; None where there never was one."""
-    problem, damaged = None, []
+    problem: CorruptCheckpoint | None = None
+    damaged: list[int] = []
     for step in trainer.store.steps():
         try:
             checkpoint = trainer.store.load(step)
