@@ -19,7 +19,7 @@ from tests.test_report import three_runs
 
 ROOT = Path(__file__).parents[1]
 COLLECTIONS = publish.collections(ROOT / "results")
-PAGES = [ROOT / "README.md", ROOT / "docs" / "reproducing.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reproducing.md", ROOT / "docs" / "dqn.md"]
 ADVICE = "run `make figures` and commit what it writes"
 
 

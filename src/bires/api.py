@@ -34,7 +34,7 @@ def train(
 ) -> Run:
     """Trains a population and returns its run; calling it again with the same ``out`` continues it.
 
-    ``workers``, ``checkpoint_minutes`` and ``keep_going`` are those of `bires.trainer.Options`. Settings are the fields
+    ``workers``, ``checkpoint_minutes`` and ``keep_going`` are those of `bires.options.Options`. Settings are the fields
     of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg", "bi-res-ddpg"], eta=0.05``.
     ``seeds=5`` is short for ``seed=range(5)``.
     """

@@ -40,6 +40,10 @@ class Placement:
     def platform(self) -> str:
         return str(self.devices[0].platform)
 
+    def workers_each(self, count: int) -> int:
+        """The processes of each cohort, when all of them have ``count``."""
+        return max(1, count // len(self.cohorts)) if count else 0
+
 
 def prepare() -> None:
     """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process.

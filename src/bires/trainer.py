@@ -177,7 +177,7 @@ class Trainer:
         count, config, parts = len(self.members), self.config, self.placement.cohorts
         crowd = Crowd(
             lanes_per_member(count, config.eval_episodes, self.workers),
-            max(1, self.workers // len(parts)) if self.workers else 0,
+            self.placement.workers_each(self.workers),
             self.physics,
         )
         self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None

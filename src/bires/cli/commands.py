@@ -11,10 +11,10 @@ import tyro
 
 from bires.cli.tools import Doctor, Export, Play
 from bires.config import Config, Whole
+from bires.options import Options
 
 if TYPE_CHECKING:
     from bires.display import Display
-    from bires.options import Options
     from bires.runs import Run
 
 
@@ -23,14 +23,12 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True)
-class Output:
+class Manner:
     """How a command runs and reports; nothing here changes results."""
 
-    out: Path | None = None
-    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
-    checkpoint_minutes: float = 10.0
+    checkpoint_minutes: float = Options.checkpoint_minutes
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False
     """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
@@ -40,9 +38,15 @@ class Output:
     """Print one JSON object per line, for machines."""
 
     def options(self) -> Options:
-        from bires.options import Options
-
         return Options(self.workers, self.checkpoint_minutes, self.keep_going)
+
+
+@dataclass(frozen=True)
+class Output(Manner):
+    """How a command runs and reports, and where it writes; nothing here changes results."""
+
+    out: Path | None = None
+    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +97,13 @@ class Resume:
     """Continue a run where its newest checkpoint left it."""
 
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
-    workers: int | None = None
-    """Environment processes; 0: none; default: chosen by size."""
-    checkpoint_minutes: float = 10.0
-    """A checkpoint is written at every evaluation, and when the last one is older than this."""
-    keep_going: bool = False
-    """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
-    quiet: bool = False
-    """Print nothing but errors."""
-    json: bool = False
-    """Print one JSON object per line, for machines."""
+    manner: Manner = Manner()
 
     def run(self) -> int:
         from bires.runs import Run
 
         config = Run(self.run_folder).config
-        flags = {name: getattr(self, name) for name in ("workers", "checkpoint_minutes", "keep_going", "quiet", "json")}
-        return train(config, Output(self.run_folder, **flags))
+        return train(config, Output(**vars(self.manner), out=self.run_folder))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Atari games with DeepMind's preprocessing (Mnih et al. 2015), on ale-py's emulator.
 
 An action is held for four frames; what is seen is the brighter of the last two, grey, 84 × 84; an observation is the
-last four of those. An episode starts with up to 30 frames without action (from the seed), and fire is pressed where a
-game waits for it, at the start and after each life. Rewards are the game's; the loss of a life is reported, not an end.
-Sticky actions (each frame repeats the last action with some probability, Machado et al. 2018) are drawn from the seed.
+last four of those. An episode starts with up to 30 frames without action (from the seed); where fire is among the
+actions it is pressed at the start and after each life, as some games wait for it. Rewards are the game's; the loss of a
+life is reported, not an end. Sticky actions (each frame repeats the last action with some probability, Machado et al.
+2018) are drawn from the seed.
 """
 
 from __future__ import annotations
