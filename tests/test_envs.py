@@ -3,8 +3,10 @@
 import os
 import signal
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import wrappers
 
 from bires.envs import tasks
 from bires.envs.adapter import recipe
@@ -68,6 +70,34 @@ def test_tasks_start_from_their_seed(task):
 @pytest.mark.parametrize("task", ALL)
 def test_all_tasks_start_from_their_seed(task):
     check_task(task)
+
+
+def check_shortcut(task):
+    """A DMControl task as it is stepped here against the way through Gymnasium's wrappers: the same bits."""
+    usual = wrappers.FlattenObservation(gymnasium.make(tasks.resolve(task), disable_env_checker=True))
+    ours = recipe(task, "modern").build()
+    rng = np.random.default_rng(0)
+    for seed, steps in ((3, 20), (4, 1001)):
+        assert np.array_equal(np.float32(usual.reset(seed=seed)[0]), ours.reset(seed))
+        for step in range(1, steps):
+            action = rng.uniform(-1, 1, ours.space.action).astype(np.float32)
+            observation, reward, terminated, truncated, _ = usual.step(ours.scaled(action))
+            outcome = ours.step(action)
+            assert outcome.observation.dtype == np.float32
+            assert np.array_equal(np.float32(observation), outcome.observation)
+            assert (reward, terminated, truncated) == outcome[1:4]
+            assert truncated == (step == 1000)
+
+
+@pytest.mark.parametrize("task", ["reacher-easy", "cheetah-run"])
+def test_the_shortcut_gives_the_same_bits(task):
+    check_shortcut(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", tasks.DMCONTROL)
+def test_the_shortcut_gives_the_same_bits_on_all_tasks(task):
+    check_shortcut(task)
 
 
 def test_there_are_28_and_5_tasks():

@@ -6,7 +6,7 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from bires.types import Space
 Protocol = Literal["modern", "paper"]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one step did."""
 
     observation: np.ndarray
@@ -155,6 +154,8 @@ class Recipe:
         from gymnasium import spaces, wrappers
         from gymnasium.envs.registration import EnvSpec
 
+        from bires.envs import suite
+
         if is_atari(self.id):
             from bires.envs.atari import Atari
 
@@ -163,7 +164,9 @@ class Recipe:
         known = self.id in gymnasium.registry or self.spec is None
         mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
         env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True, **mode)
-        if isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
+        if suite.is_suite(env):
+            env = suite.Suite(env)
+        elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         return Environment(env, self.protocol)
 

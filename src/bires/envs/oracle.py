@@ -68,8 +68,7 @@ class Oracle:
             raise missing(self._recipe.id)
         physics.write(questions.state[row])
         outcome = self._environment.step(questions.action[row])
-        require_finite("reward", outcome.reward)
-        require_finite("observation", outcome.observation)
+        require_finite(outcome.observation, outcome.reward)
         questions.reward[row] = outcome.reward
         questions.observation[row] = outcome.observation
         questions.successor[row] = physics.read()

@@ -6,6 +6,7 @@ episode's number alone, so any state is rebuilt by starting the episode again an
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class Slots:
     def _start_episode(self, slot: int, episode: int) -> None:
         start = self._starts[slot]
         observation = self._environments[slot].reset(episode_seed(start.seed, start.stream, episode))
-        require_finite("observation", observation)
+        require_finite(observation)
         board = self._board
         board.observation[slot] = observation
         board.episode[slot] = episode
@@ -137,8 +138,7 @@ class Slots:
         if physics is not None:
             board.physics[slot] = physics.read()
         outcome = environment.step(board.action[slot])
-        require_finite("reward", outcome.reward)
-        require_finite("observation", outcome.observation)
+        require_finite(outcome.observation, outcome.reward)
         if physics is not None:
             board.next_physics[slot] = physics.read()
         board.next_observation[slot] = outcome.observation
@@ -157,6 +157,8 @@ class Slots:
                 board.status[slot] = IDLE
 
 
-def require_finite(what: str, value: Any) -> None:
-    if not np.all(np.isfinite(value)):
-        raise FloatingPointError(f"the environment gave a {what} that is not finite: {value}")
+def require_finite(observation: np.ndarray, reward: float = 0.0) -> None:
+    if math.isfinite(reward) and np.isfinite(observation).all():
+        return
+    what, value = ("observation", observation) if math.isfinite(reward) else ("reward", reward)
+    raise FloatingPointError(f"the environment gave a {what} that is not finite: {value}")
