@@ -125,3 +125,16 @@ def test_listing():
     assert done.returncode == 0
     for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
         assert name in done.stdout
+
+
+def test_a_line_has_room_for_the_baseline_and_the_best():
+    few = {f"kind({i})": float(i) for i in range(5)}
+    assert some(few) == [f"kind({i}) {i}.0" for i in range(5)]
+    assert some({**few, "kind(5)": 5.0, "kind(6)": 6.0}) == [
+        "kind(0) 0.0",
+        "kind(6) 6.0",
+        "kind(5) 5.0",
+        "kind(4) 4.0",
+        "kind(3) 3.0",
+        "and 2 below",
+    ]

@@ -17,6 +17,9 @@ from rich.text import Text
 from bires.config import Config, Member
 from bires.options import Progress
 
+ROOM = 5
+"""Kinds of members on a line."""
+
 
 class Display:
     """Tells of a run as it goes. Use as a context manager."""
@@ -99,7 +102,7 @@ class Display:
             parts.append(f"{numbers['updates_per_second']:,.0f} updates/s")
         if left:
             parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
-        parts += [f"{label} {value:.1f}" for label, value in numbers["returns"].items()]
+        parts += some(numbers["returns"])
         if numbers["diverged"]:
             parts.append(f"{numbers['diverged']} diverged")
         return "  ".join(parts)
@@ -111,6 +114,17 @@ class Display:
             if member.member in returns:
                 kinds.setdefault(member.label, []).append(returns[member.member])
         return {label: round(float(np.mean(values)), 2) for label, values in kinds.items()}
+
+
+def some(returns: dict[str, float]) -> list[str]:
+    """What a line has room for: every kind, or the first (the baseline) and the best."""
+    shown = dict(returns)
+    if len(returns) > ROOM:
+        first, *others = returns
+        best = sorted(others, key=lambda label: -returns[label])[: ROOM - 1]
+        shown = {label: returns[label] for label in (first, *best)}
+    parts = [f"{label} {value:.1f}" for label, value in shown.items()]
+    return parts if len(shown) == len(returns) else [*parts, f"and {len(returns) - len(shown)} below"]
 
 
 def stderr_console() -> Console:

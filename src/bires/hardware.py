@@ -22,6 +22,10 @@ CPU_OPTIONS: dict[str, str | bool] = {
 }
 
 
+SPLIT = 32
+"""From so many members per accelerator on, two cohorts share it."""
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -66,7 +70,8 @@ def place(members: int) -> Placement:
     """Splits a population over the devices.
 
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
-    population smaller than the machine shares them after all. On an accelerator two cohorts hide the environments.
+    population smaller than the machine shares them after all. On an accelerator two cohorts hide the environments, in
+    populations whose environments take longer than starting a second program.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
@@ -76,7 +81,7 @@ def place(members: int) -> Placement:
         threads = members < cores()
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
-        count = min(members, 2 * len(devices))
+        count = min(members, len(devices) * (2 if members >= SPLIT * len(devices) else 1))
     cohorts = tuple(np.array_split(np.arange(members), count))
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from operator import methodcaller
@@ -87,7 +87,7 @@ class Trainer:
             hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
         there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
         return (
-            f"{len(self.members)} members on {self.config.task}: {len(self.placement.cohorts)} cohorts on "
+            f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
             f"{self.placement.platform}, {self.workers or 'no'} environment workers; memory: replay "
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(there)} free"
@@ -241,6 +241,10 @@ class Trainer:
 
 
 shape: Any = jax.ShapeDtypeStruct
+
+
+def number(things: Sequence[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def next_multiple(step: int, every: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -58,7 +59,7 @@ def register() -> None:
 
     os.environ.setdefault("MUJOCO_GL", "disable")
     if "dm_control/walker-stand-v0" not in gymnasium.registry:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(None):  # it prints what it does not find, too
             warnings.simplefilter("ignore")
             gymnasium.register_envs(importlib.import_module("shimmy"))
     quiet()
