@@ -300,3 +300,18 @@ def test_all_33_tasks_train(tmp_path, task):
     config = Config(task, steps=80, warmup=30, eval_every=80, eval_episodes=1, replay=80, log_every=40)
     train(config, tmp_path, Options(workers=0))
     assert bires.load(tmp_path).members["status"].tolist() == ["finished"]
+
+
+def test_the_number_of_devices_changes_nothing(tmp_path):
+    """Eight members on one device (one cohort) and on four (four cohorts, in their threads): the same bits."""
+    rules = ["ddpg", "res-ddpg", "tt-res-ddpg", "bi-res-ddpg"]
+    sizes = ["--steps", "120", "--warmup", "40", "--eval-every", "60", "--eval-episodes", "1", "--log-every", "40"]
+    for devices in ("1", "4"):
+        command = [sys.executable, "-m", "bires", "train", "cartpole-swingup", "--algorithm", *rules, "--seeds", "2"]
+        small = ["--hidden", "48", "32", "--batch", "16", "--workers", "0", "--out", str(tmp_path / devices)]
+        environment = os.environ | {"JAX_NUM_CPU_DEVICES": devices, "JAX_PLATFORMS": "cpu"}
+        subprocess.run([*command, *sizes, *small, "--quiet"], env=environment, check=True)
+    one, four = tmp_path / "1", tmp_path / "4"
+    assert [json.loads((run / "manifest.json").read_text())["cohorts"] for run in (one, four)] == [1, 4]
+    assert contents(one) == contents(four)
+    assert_same_state(one, four)

@@ -16,6 +16,8 @@ import psutil
 
 from bires.errors import UserError
 
+settings: Any = jax.config
+
 CPU_OPTIONS: dict[str, str | bool] = {
     # XLA's newer matrix kernels are slower than the older ones at these sizes (see docs/performance.md).
     "xla_cpu_experimental_ynn_fusion_type": "",
@@ -54,12 +56,12 @@ def prepare() -> None:
 
     A CPU computes in the thread that asks (cohorts have one each): handing over to a thread of XLA's costs more.
     """
-    settings: Any = jax.config
     settings.update("jax_cpu_enable_async_dispatch", False)
-    try:
-        settings.update("jax_num_cpu_devices", cores())
-    except RuntimeError:
-        pass  # the backend runs already: its devices are what there is
+    if settings.jax_num_cpu_devices < 0:  # not said otherwise with JAX_NUM_CPU_DEVICES
+        try:
+            settings.update("jax_num_cpu_devices", cores())
+        except RuntimeError:
+            pass  # the backend runs already: its devices are what there is
     if settings.jax_compilation_cache_dir is None:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         settings.update("jax_compilation_cache_dir", str(Path(root) / "bires" / "xla"))
@@ -81,6 +83,8 @@ def place(members: int) -> Placement:
         threads = members < cores()
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
+        # Products of float32 are products of float32: left to itself, XLA may round their factors to TF32.
+        settings.update("jax_default_matmul_precision", "float32")
         count = min(members, len(devices) * (2 if members >= SPLIT * len(devices) else 1))
     cohorts = tuple(np.array_split(np.arange(members), count))
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)

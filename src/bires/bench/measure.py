@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bires import config as configs
@@ -51,14 +52,20 @@ def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds:
 
 
 def sgemm_peak(seconds: float) -> float:
-    """FLOP/s of a large single-precision matrix product with all cores."""
-    size = 2048
-    a = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    """FLOP/s of a large single-precision matrix product: with all cores, or on the first accelerator."""
+    on_cpu = jax.default_backend() == "cpu"
+    size = 2048 if on_cpu else 8192
+    a: Any = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    if not on_cpu:
+        a = jax.device_put(a)
     b = a.T.copy()
+    multiply = np.matmul if on_cpu else jax.jit(lambda a, b: jnp.matmul(a, b, precision="float32"))
 
     def work(count: int) -> None:
         for _ in range(count):
-            np.matmul(a, b)
+            product: Any = multiply(a, b)
+        if not on_cpu:
+            product.block_until_ready()
 
     return best_rate(work, 2.0 * size**3, seconds)
 

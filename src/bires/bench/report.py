@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +19,8 @@ from bires.envs.adapter import probe, recipe
 from bires.errors import UserError
 from bires.runs import cpu
 
+SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
+"""Populations that are measured unless others are asked for."""
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
 
 
@@ -28,6 +31,7 @@ def bench(
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     hardware.prepare()
+    populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
     found = measured(task, populations, seconds)
     found["first_update_seconds"] = measure.first_update_seconds(task)
     if peers is not None:
@@ -66,12 +70,13 @@ def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[st
                     "updates_per_second": updates,
                     "steps_per_second": steps,
                     "environment_steps_per_second": environments,
+                    "share_of_environments": steps / environments,
                     "gflop_per_update": flops / 1e9,
                     "peak_gflops": peak / 1e9,
                     "share_of_peak": updates * flops / peak,
                 }
             )
-    return {"task": task, "cpu": cpu(), "populations": rows}
+    return {"task": task, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
 
 
 def ratios(found: dict[str, Any]) -> dict[str, float]:
@@ -88,8 +93,9 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
 
 def show(found: dict[str, Any], console: Console) -> None:
     """The numbers as a terminal shows them."""
-    table = Table(title=f"{found['task']} sizes, {found['cpu']}", title_justify="left")
-    for name in ("members", "rule", "updates/s", "of sgemm peak", "steps/s with env", "env steps/s"):
+    where = dict.fromkeys([found["cpu"], *([found["device"]] if found["device"] != "cpu" else [])])
+    table = Table(title=f"{found['task']} sizes, {' and '.join(where)}", title_justify="left")
+    for name in ("members", "rule", "updates/s", "of sgemm peak", "steps/s", "environments alone", "ratio"):
         table.add_column(name, justify="right")
     for row in found["populations"]:
         table.add_row(
@@ -99,6 +105,7 @@ def show(found: dict[str, Any], console: Console) -> None:
             f"{row['share_of_peak']:.0%} of {row['peak_gflops']:.0f} GFLOP/s",
             f"{row['steps_per_second']:,.0f}",
             f"{row['environment_steps_per_second']:,.0f}",
+            f"{row['share_of_environments']:.0%}",
         )
     console.print(table)
     first = found["first_update_seconds"]
