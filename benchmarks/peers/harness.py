@@ -21,6 +21,11 @@ HIDDEN = (400, 300)
 BATCH = 64
 CAPACITY = 100_000
 LEARNING_STARTS = 200
+DQN_HIDDEN = (256, 256)
+DQN_BATCH = 128
+DQN_EVERY = 2  # environment steps between two updates
+PIXEL_BATCH = 32
+PIXEL_CAPACITY = 5_000
 WARM_UP = 600  # untimed steps: fills the replay past LEARNING_STARTS, compiles, warms the caches
 BLOCKS = 5  # the timed steps are cut into this many blocks and the fastest is reported
 

@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 HERE = Path(__file__).resolve().parent
-PEERS = (("sb3_ddpg.py", "td"), ("sbx_ddpg.py", "td"), ("torch_ddpg.py", "td"), ("torch_ddpg.py", "bi"))
+PEERS = {
+    "ddpg": (("sb3_ddpg.py", "td"), ("sbx_ddpg.py", "td"), ("torch_ddpg.py", "td"), ("torch_ddpg.py", "bi")),
+    "dqn": (("sb3_dqn.py", "td"), ("sbx_dqn.py", "td")),
+    "pixels": (("sb3_pixels.py", "td"),),
+}
+"""Which sizes are compared → scripts and rules."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ def measure_peer(python: str, script: str, rule: str, steps: int) -> dict[str, A
     each = [result["steps_per_second"] for result in pinned]
     return {
         "peer": every_thread[0]["peer"],
+        "unit": "updates/s" if "pixels" in script else "steps/s",
         "rule": rule,
         "one_agent": max(every, one, *each),  # a pinned process is one agent too, and now and then the fastest
         "whole_machine": round(max(every, one, sum(each)), 2),
@@ -106,19 +112,20 @@ def measure_peer(python: str, script: str, rule: str, steps: int) -> dict[str, A
     }
 
 
-def measure(python: str, steps: int) -> list[dict[str, Any]]:
+def measure(sizes: str, python: str, steps: int) -> list[dict[str, Any]]:
     """Steps per second of every peer and rule; `python` is the interpreter of the peers' environment."""
-    return [measure_peer(python, script, rule, steps) for script, rule in PEERS]
+    return [measure_peer(python, script, rule, steps) for script, rule in PEERS[sizes]]
 
 
 def main() -> None:
     """Time every peer and print one JSON list, or a table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("sizes", choices=PEERS, nargs="?", default="ddpg", help="what is compared")
     parser.add_argument("--python", default=sys.executable, help="interpreter of the peers' environment")
     parser.add_argument("--steps", type=int, default=2_500, help="timed steps of each process")
     parser.add_argument("--json", action="store_true", dest="as_json")
     arguments = parser.parse_args()
-    results = measure(arguments.python, arguments.steps)
+    results = measure(arguments.sizes, arguments.python, arguments.steps)
     if arguments.as_json:
         print(json.dumps(results))
         return

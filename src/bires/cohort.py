@@ -93,7 +93,7 @@ class Cohort:
 
     def learn(self, compiled: Compiled, clock: int) -> None:
         """Starts the members' step number ``clock`` on the device."""
-        incoming, now, past = self._gather(), np.int32(clock), clock - self.config.warmup
+        incoming, now, past = self.gather(), np.int32(clock), clock - self.config.warmup
         if self.dreamer is not None:
             self.dreamer.keep(clock)
         if past >= 0 and past % self.config.update_every == 0:
@@ -177,7 +177,7 @@ class Cohort:
         )
         self.frozen.append(Frozen(self.members[i].member, step, text))
 
-    def _gather(self) -> Any:
+    def gather(self) -> Any:
         """The board's rows as the device takes them; here, and only here, the protocol decides what an end is.
 
         Here, too, a game's rewards are clipped to their signs, and a lost life is made an end.

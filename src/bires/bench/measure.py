@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -18,16 +19,19 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware, rules
+from bires.api import make_config
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
-from bires.envs.adapter import probe, recipe_of
+from bires.envs.adapter import probe, recipe, recipe_of
 from bires.envs.oracle import check
+from bires.frames import Frames
 from bires.hardware import choose_workers
-from bires.population import Compiled, compiled, incoming_width
+from bires.population import Compiled, compiled
 from bires.program import make_program
+from bires.rules import Needs
 from bires.types import Space
 
-CAPACITY = 100_000
+CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 
 
 def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
@@ -70,9 +74,25 @@ def sgemm_peak(seconds: float) -> float:
     return best_rate(work, 2.0 * size**3, seconds)
 
 
-def update_flops(space: Space, hidden: tuple[int, ...], batch: int, rule: str) -> float:
-    """Floating-point operations of one DDPG update's matrix products (two per multiply-add)."""
-    need = rules.needs([rules.get(rule)])
+def update_flops(space: Space, config: Config, rule: str) -> float | None:
+    """Floating-point operations of one update's matrix products (two per multiply-add); None: not counted."""
+    if space.pixels is not None:
+        return None
+    count = dqn_products if space.choices else ddpg_products
+    return 2.0 * config.batch * count(space, config.hidden, rules.needs([rules.get(rule)]))
+
+
+def dqn_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
+    """Multiply-adds of one DQN update for one transition."""
+    assert space.choices is not None
+    sizes = (space.observation, *hidden, space.choices)
+    layers = [n * m for n, m in pairwise(sizes)]
+    passes = 1 + need.online_succ + need.target_pred + need.target_succ
+    return passes * sum(layers) + (1 + need.forward) * (2 * sum(layers) - layers[0])
+
+
+def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
+    """Multiply-adds of one DDPG update for one transition."""
     o, a, (h1, *rest) = space.observation, space.action, hidden
     inner = sum(n * m for n, m in zip((h1, *rest), rest, strict=False))
     actor = o * h1 + inner + hidden[-1] * a
@@ -82,7 +102,7 @@ def update_flops(space: Space, hidden: tuple[int, ...], batch: int, rule: str) -
     backward = 2 * critic - o * h1 - a * hidden[1]
     actor_backward = 2 * actor - o * h1
     through_critic = hidden[-1] + a * hidden[1] + (inner - h1 * hidden[1])
-    total = (
+    return (
         critic * passes
         + actor * (need.online_succ + need.target_succ)
         + backward * (1 + need.forward)
@@ -91,7 +111,6 @@ def update_flops(space: Space, hidden: tuple[int, ...], batch: int, rule: str) -
         + through_critic
         + actor_backward
     )
-    return 2.0 * batch * total
 
 
 @dataclass
@@ -108,7 +127,7 @@ class Bench:
         """Updates of every member with the environments standing still."""
 
         def work(cohort: Cohort) -> None:
-            rows = np.zeros((len(cohort.members), incoming_width(cohort.pool.board.observation.shape[1])), np.float32)
+            rows = cohort.gather()
             for clock in range(self.clock, self.clock + count):
                 cohort.state, cohort.action = self.compiled.learn(cohort.state, cohort.hyper, rows, np.int32(clock))
                 np.asarray(cohort.action)
@@ -140,9 +159,15 @@ class Bench:
         list(self.threads.map(work, self.cohorts))
 
 
+def plain(task: str, space: Space, rule: str, members: int) -> Config:
+    """The usual configuration of DDPG, or of DQN where actions are discrete, with one rule."""
+    algorithm = "dqn" if space.choices else "ddpg"
+    return make_config(task, {"algorithm": (algorithm,), "rule": (rule,), "seed": tuple(range(members)), "warmup": 1})
+
+
 def build(task: str, rule: str, members: int, workers: int | None = None) -> Bench:
-    """A DDPG population of one rule."""
-    return population(Config(task, rule=(rule,), seed=tuple(range(members)), warmup=1), workers)
+    """A population of one rule."""
+    return population(plain(task, probe(recipe(task, "modern")), rule, members), workers)
 
 
 def population(config: Config, workers: int | None = None) -> Bench:
@@ -150,7 +175,9 @@ def population(config: Config, workers: int | None = None) -> Bench:
     everyone = configs.members(config)
     made = recipe_of(config)
     placement = hardware.place(len(everyone))
-    program = make_program(config, everyone, probe(made), CAPACITY)
+    space = probe(made)
+    capacity = PIXEL_CAPACITY if space.pixels else CAPACITY
+    program = make_program(config, everyone, space, capacity)
     count = choose_workers(len(everyone), workers, made.portable)
     physics = check(made) if program.oracle else 0
     crowd = Crowd(0, placement.workers_each(count), physics)
@@ -160,14 +187,28 @@ def population(config: Config, workers: int | None = None) -> Bench:
     for ids, device in zip(placement.cohorts, placement.devices, strict=True):
         cohort = Cohort([everyone[i] for i in ids], device, made, program, config, crowd)
         cohort.begin(functions)
-        rows = rng.standard_normal(cohort.state.storage.shape, np.float32)
-        cohort.state = cohort.state._replace(storage=jax.device_put(rows, device))
+        storage = scrambled(cohort.state.storage, space, rng)
+        cohort.state = cohort.state._replace(storage=jax.device_put(storage, device))
         if cohort.dreamer is not None:  # any state will do, as long as the simulator can be in it
             cohort.step_environments()
             for states in cohort.dreamer.states.values():
                 states[:] = cohort.pool.board.physics[: len(ids), None]
         cohorts.append(cohort)
-    return Bench(cohorts, functions, ThreadPoolExecutor(len(cohorts)), len(everyone), CAPACITY)
+    return Bench(cohorts, functions, ThreadPoolExecutor(len(cohorts)), len(everyone), capacity)
+
+
+def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
+    """A replay of the same shape, full of random numbers or pixels; where actions are choices, the first of them."""
+    if isinstance(storage, Frames):
+        members, slots, size = storage.frames.shape
+        frames = rng.integers(0, 256, (members, slots, size), np.uint8)
+        numbers = np.zeros((members, slots, 3), np.float32)
+        numbers[..., 2] = 1.0
+        return Frames(frames, np.zeros((members, slots), bool), numbers)  # type: ignore[arg-type]
+    rows = rng.standard_normal(storage.shape, np.float32)
+    if space.choices:
+        rows[..., space.observation] = 0.0
+    return rows
 
 
 def first_update_seconds(task: str) -> dict[str, float]:

@@ -18,6 +18,7 @@ from bires.bench import planning as costs
 from bires.envs.adapter import probe, recipe
 from bires.errors import UserError
 from bires.runs import cpu
+from bires.types import Space
 
 SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
 """Populations that are measured unless others are asked for."""
@@ -32,10 +33,12 @@ def bench(
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
-    found = measured(task, populations, seconds)
+    space = probe(recipe(task, "modern"))
+    found = measured(task, space, populations, seconds)
     found["first_update_seconds"] = measure.first_update_seconds(task)
     if peers is not None:
-        run = [sys.executable, str(PEERS), "--python", str(peers), "--steps", "1500", "--json"]
+        sizes = "pixels" if space.pixels else "dqn" if space.choices else "ddpg"
+        run = [sys.executable, str(PEERS), sizes, "--python", str(peers), "--steps", "1500", "--json"]
         found["peers"] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
         found["ratios"] = ratios(found)
     if planning is not None:
@@ -47,9 +50,8 @@ def bench(
     return 0
 
 
-def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
+def measured(task: str, space: Space, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
     """Updates, whole steps and environments for every population and the rules td and bi; the peak beside each."""
-    space = probe(recipe(task, "modern"))
     rows = []
     for members in populations:
         for rule in ("td", "bi"):
@@ -62,7 +64,7 @@ def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[st
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
                 population.close()
-            flops = measure.update_flops(space, (400, 300), 64, rule)
+            flops = measure.update_flops(space, measure.plain(task, space, rule, members), rule)
             rows.append(
                 {
                     "members": members,
@@ -71,9 +73,9 @@ def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[st
                     "steps_per_second": steps,
                     "environment_steps_per_second": environments,
                     "share_of_environments": steps / environments,
-                    "gflop_per_update": flops / 1e9,
+                    "gflop_per_update": flops and flops / 1e9,
                     "peak_gflops": peak / 1e9,
-                    "share_of_peak": updates * flops / peak,
+                    "share_of_peak": flops and updates * flops / peak,
                 }
             )
     return {"task": task, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
@@ -81,7 +83,8 @@ def measured(task: str, populations: tuple[int, ...], seconds: float) -> dict[st
 
 def ratios(found: dict[str, Any]) -> dict[str, float]:
     """This package against each peer: the largest population against the whole machine, one agent against one."""
-    ours = {(row["members"], row["rule"]): row["steps_per_second"] for row in found["populations"]}
+    what = "updates_per_second" if found["peers"][0]["peer"].endswith("pixels") else "steps_per_second"
+    ours = {(row["members"], row["rule"]): row[what] for row in found["populations"]}
     sizes = [members for members, _ in ours]
     result = {}
     for peer in found["peers"]:
@@ -102,7 +105,7 @@ def show(found: dict[str, Any], console: Console) -> None:
             str(row["members"]),
             row["rule"],
             f"{row['updates_per_second']:,.0f}",
-            f"{row['share_of_peak']:.0%} of {row['peak_gflops']:.0f} GFLOP/s",
+            f"{row['share_of_peak']:.0%} of {row['peak_gflops']:.0f} GFLOP/s" if row["share_of_peak"] else "",
             f"{row['steps_per_second']:,.0f}",
             f"{row['environment_steps_per_second']:,.0f}",
             f"{row['share_of_environments']:.0%}",
@@ -112,7 +115,7 @@ def show(found: dict[str, Any], console: Console) -> None:
     console.print(f"first update of ten members: {first['cold']:.1f} s cold, {first['cached']:.1f} s with the cache")
     for peer in found.get("peers", []):
         console.print(
-            f"{peer['peer']} {peer['rule']}: {peer['one_agent']:.0f} steps/s one agent, "
+            f"{peer['peer']} {peer['rule']}: {peer['one_agent']:.0f} {peer['unit']} one agent, "
             f"{peer['whole_machine']:.0f} whole machine"
         )
     if "planning" in found:
