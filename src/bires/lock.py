@@ -142,10 +142,12 @@ class Lock:
             return file, False
 
     def _write(self) -> None:
-        self._file.truncate(0)
-        self._file.write(f"{self._claim}{self._count:012d}")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Says that it is ours, in place: there is no moment at which the file is empty."""
+        with self._path.open("r+") as file:
+            file.write(f"{self._claim}{self._count:012d}")
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
         self._beaten = time.monotonic()
 
     def _is_ours(self) -> bool:
@@ -165,10 +167,6 @@ class Lock:
                 self._taken = True
                 return
             self._count += 1
-            with self._path.open("r+") as file:  # the same length: never a moment without an owner
-                file.write(f"{self._claim}{self._count:012d}")
-                file.flush()
-                os.fsync(file.fileno())
-            self._beaten = time.monotonic()
+            self._write()
         except OSError:
             pass
