@@ -14,7 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,15 +73,10 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
     ray = connect(address)
     try:
         with display, stoppable() as stop, visible(jobs[0].path.parent) as mark:
-            nodes = [
-                node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
-            ]
-            tasks = {}
-            for job in jobs:
-                part = share(job.members, estimate.memory(job), nodes, options.workers)
-                display.event("submitted", run=str(job.path), **asdict(part))
-                tasks[submit(ray, job, options, part, mark)] = job
+            nodes = [n["Resources"] for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
             display.say(f"{len(jobs)} populations on {len(nodes)} nodes with {sum(n['CPU'] for n in nodes):g} CPUs")
+            parts = [share(job.members, estimate.memory(job), nodes, options.workers) for job in jobs]
+            tasks = {submit(ray, job, options, part, mark): job for job, part in zip(jobs, parts, strict=True)}
             return gather(ray, tasks, display, stop)
     finally:
         ray.shutdown()
@@ -108,7 +103,8 @@ def gather(ray: Any, tasks: Mapping[Any, Job], display: Display, stop: Any) -> F
     finally:
         for task in left:
             ray.cancel(task)
-        ray.wait(left, num_returns=len(left), timeout=STOP_S) if left else None
+        if left:
+            ray.wait(left, num_returns=len(left), timeout=STOP_S)
     return failures
 
 
@@ -116,9 +112,10 @@ def result(ray: Any, task: Any) -> str | None:
     """Why a population could not be run, or None."""
     try:
         ending = ray.get(task)
-    except ray.exceptions.RayTaskError:
-        raise  # a defect of ours
-    except ray.exceptions.RayError as error:  # lost more often than is tried again
+    except ray.exceptions.RayError as error:
+        if isinstance(error, ray.exceptions.RayTaskError) and not isinstance(error, Stopped):
+            raise  # a defect of ours
+        # Lost, or told to leave, more often than is tried again.
         return f"Given up after {RETRIES} attempts; the same command tries again. {error}"
     if "stopped" in ending:
         raise StudyStopped(ending["stopped"])
@@ -132,7 +129,7 @@ def submit(ray: Any, job: Job, options: Options, part: Share, mark: str) -> Any:
     task = ray.remote(
         num_cpus=part.cpus,
         num_gpus=part.gpus,
-        memory=part.memory,
+        memory=part.memory or None,
         max_calls=1,
         max_retries=RETRIES,
         retry_exceptions=[Stopped],
