@@ -69,7 +69,8 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
     """All populations at once, as far as the cluster's nodes reach."""
     if not jobs:
         return {}
-    jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]  # accelerators are the tasks'
+    settings: Any = jax.config
+    settings.update("jax_platforms", "cpu")  # accelerators are the tasks'
     ray = connect(address)
     try:
         with display, stoppable() as stop, visible(jobs[0].path.parent) as mark:
@@ -111,7 +112,7 @@ def gather(ray: Any, tasks: Mapping[Any, Job], display: Display, stop: Any) -> F
 def result(ray: Any, task: Any) -> str | None:
     """Why a population could not be run, or None."""
     try:
-        ending = ray.get(task)
+        ending: dict[str, str] = ray.get(task)
     except ray.exceptions.RayError as error:
         if isinstance(error, ray.exceptions.RayTaskError) and not isinstance(error, Stopped):
             raise  # a defect of ours
