@@ -26,7 +26,7 @@ from bires.trainer import train
 from tests.test_cli import bires as command
 from tests.test_training import assert_same_state, contents
 
-STUDY = {"seeds": 1, "steps": 6_000, "eval_every": 1_000, "log_every": 500}
+STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
 HERE = f"""
 import sys
 from pathlib import Path
@@ -87,6 +87,7 @@ def pids(node) -> list[int]:
     return [info.process.pid for group in node.all_processes.values() for info in group]
 
 
+@pytest.mark.slow
 def test_a_study_survives_the_loss_of_a_node_and_ends_as_if_undisturbed(nodes, tmp_path, capsys):
     jobs = small_study(tmp_path / "ray")
     lost: list[tuple[Path, str]] = []
@@ -266,7 +267,8 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
     """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
     monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
     quick.pop("quiet")
-    out, before = tmp_path / "run", {}
+    out = tmp_path / "run"
+    before: dict[str, bytes] = {}
 
     def oversleep() -> bool:
         if Store(out).steps()[:1] == [30] and not before:
