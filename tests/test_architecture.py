@@ -12,7 +12,7 @@ LAYERS = (
     ("agents", "linear"),
     ("models",),
     ("planning",),
-    ("options", "hardware", "tables"),
+    ("options", "hardware", "lock", "tables"),
     ("envs",),
     ("program",),
     ("population",),

@@ -233,7 +233,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, q
 
 
 def test_a_run_in_use_is_refused(tmp_path, quick):
-    from bires.runs import Lock
+    from bires.lock import Lock
 
     with Lock(tmp_path / "run"), pytest.raises(bires.UserError, match="is being trained by process"):
         bires.train("pendulum-swingup", out=tmp_path / "run", **quick)

@@ -30,17 +30,11 @@ class Display:
         self._live: Live | None = None
 
     def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
-        self._config, self._members, self.out = config, members, out
-        self._time: float = time.monotonic()
-        self._step: int | None = None
-        self._rate = 0.0
+        self._meter, self.out = Meter(config, members), out
         self._last_evaluation = -1
         self.event("start", run=str(out), task=config.task, members=len(members), steps=config.steps)
-        if self._lines:
-            self.console.print(f"run {out}", soft_wrap=True)
-        if self.console.is_terminal and not self.quiet and not self.as_json:
-            self._live = Live(Text("starting …"), console=self.console, refresh_per_second=4, transient=True)
-            self._live.start()
+        self.say_line(f"run {out}")
+        self.show("starting …")
 
     def __enter__(self) -> Display:
         return self
@@ -57,8 +51,20 @@ class Display:
     def say(self, text: str) -> None:
         """A remark worth a line of its own."""
         self.event("remark", text=text)
+        self.say_line(text)
+
+    def say_line(self, text: str) -> None:
+        """A line for people."""
         if self._lines:
             self.console.print(text, soft_wrap=True)
+
+    def show(self, text: str) -> None:
+        """The live part of a terminal, in place of what was there."""
+        if self._live is None and self._lines and self.console.is_terminal:
+            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
+        if self._live is not None:
+            self._live.update(Text(text))
 
     def event(self, name: str, **values: Any) -> None:
         """A line for machines."""
@@ -67,45 +73,41 @@ class Display:
 
     def report(self, progress: Progress) -> None:
         """Called at every logging interval and evaluation."""
+        numbers = self._meter.numbers(progress)
+        self.event("progress", **numbers)
+        text = line(numbers)
+        self.show(text)
+        if progress.evaluated and progress.step != self._last_evaluation:
+            self._last_evaluation = progress.step
+            self.say_line(text)
+
+
+class Meter:
+    """Turns what one run tells of itself into the numbers that are shown."""
+
+    def __init__(self, config: Config, members: Sequence[Member]) -> None:
+        self._config, self._members = config, members
+        self._time: float = time.monotonic()
+        self._step: int | None = None
+        self._rate = 0.0
+
+    def numbers(self, progress: Progress) -> dict[str, Any]:
         now = time.monotonic()
         if self._step is not None and progress.step > self._step:
             rate = (progress.step - self._step) / (now - self._time)
             self._rate = rate if self._rate == 0 else 0.7 * self._rate + 0.3 * rate
         self._time, self._step = now, progress.step
-        means = self.mean_returns(progress.returns)
         count = len(self._members) - len(progress.diverged)
         updating = progress.step > self._config.warmup
-        numbers = {
+        return {
             "step": progress.step,
             "steps": progress.steps,
             "steps_per_second": round(self._rate * count, 1),
             "updates_per_second": round(self._rate * count / self._config.update_every, 1) if updating else 0.0,
             "seconds_left": round((progress.steps - progress.step) / self._rate) if self._rate else None,
-            "returns": means,
+            "returns": self.mean_returns(progress.returns),
             "diverged": len(progress.diverged),
         }
-        self.event("progress", **numbers)
-        if not self._lines:
-            return
-        line = self.line(numbers)
-        if self._live is not None:
-            self._live.update(Text(line))
-        if progress.evaluated and progress.step != self._last_evaluation:
-            self._last_evaluation = progress.step
-            self.console.print(line, soft_wrap=True)
-
-    def line(self, numbers: dict[str, Any]) -> str:
-        left = numbers["seconds_left"]
-        parts = [f"step {numbers['step']:>7,} / {numbers['steps']:,}"]
-        if numbers["steps_per_second"]:
-            parts.append(f"{numbers['steps_per_second']:,.0f} steps/s")
-            parts.append(f"{numbers['updates_per_second']:,.0f} updates/s")
-        if left:
-            parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
-        parts += some(numbers["returns"])
-        if numbers["diverged"]:
-            parts.append(f"{numbers['diverged']} diverged")
-        return "  ".join(parts)
 
     def mean_returns(self, returns: dict[int, float]) -> dict[str, float]:
         """Mean return per kind of member."""
@@ -114,6 +116,20 @@ class Display:
             if member.member in returns:
                 kinds.setdefault(member.label, []).append(returns[member.member])
         return {label: round(float(np.mean(values)), 2) for label, values in kinds.items()}
+
+
+def line(numbers: dict[str, Any]) -> str:
+    left = numbers["seconds_left"]
+    parts = [f"step {numbers['step']:>7,} / {numbers['steps']:,}"]
+    if numbers["steps_per_second"]:
+        parts.append(f"{numbers['steps_per_second']:,.0f} steps/s")
+        parts.append(f"{numbers['updates_per_second']:,.0f} updates/s")
+    if left:
+        parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
+    parts += some(numbers["returns"])
+    if numbers["diverged"]:
+        parts.append(f"{numbers['diverged']} diverged")
+    return "  ".join(parts)
 
 
 def some(returns: dict[str, float]) -> list[str]:

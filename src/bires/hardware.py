@@ -29,8 +29,10 @@ SPLIT = 32
 
 
 def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores this process may use: those it is bound to, or fewer where BIRES_CORES says so (shares, containers)."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = os.environ.get("BIRES_CORES", "")
+    return min(bound, max(1, int(share))) if share.isdecimal() else bound
 
 
 @dataclass(frozen=True)

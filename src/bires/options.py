@@ -29,6 +29,8 @@ class Options:
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False
     """Whether to go on without checkpoints when they cannot be written."""
+    patience: float = 0.0
+    """Seconds to wait for a run folder that another process has."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
 

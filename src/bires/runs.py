@@ -93,40 +93,6 @@ def cell(value: Any) -> Any:
     return f"{float(value):.9g}" if isinstance(value, float | np.floating) else value
 
 
-class Lock:
-    """Keeps a run folder for one process; a lock whose owner is gone counts for nothing."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Lock:
-        import fcntl
-
-        try:
-            self._path.mkdir(parents=True, exist_ok=True)
-            self._file = (self._path / ".lock").open("a+")
-        except OSError as error:
-            raise UserError(
-                f"Cannot write to --out {self._path} ({error.strerror}). Give a folder you may write to."
-            ) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.seek(0)
-            owner = self._file.read().strip() or "another process"
-            self._file.close()
-            raise UserError(
-                f"{self._path} is being trained by {owner}; nothing was changed. Wait for it, or give another --out."
-            ) from error
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {platform.node()}")
-        self._file.flush()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
 class Folder:
     """The writing side."""
 

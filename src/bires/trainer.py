@@ -25,12 +25,13 @@ from bires.envs.adapter import probe, recipe_of
 from bires.envs.oracle import check
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
+from bires.lock import Lock
 from bires.models.training import columns as model_columns
 from bires.options import Options, Progress, Stopped
 from bires.population import compiled
 from bires.program import PLANNING_SUMS, make_program, model
 from bires.resume import capture, require_ours, restore
-from bires.runs import Folder, Lock, Run
+from bires.runs import Folder, Run
 from bires.validation import validate
 
 STRIDE = 50
@@ -267,7 +268,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         if run.finished:
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
-    with Lock(out):
+    with Lock(out, options.patience, options.say) as lock:
         trainer = Trainer(config, folder, options)
         checkpoint = newest(trainer) if (out / "manifest.json").exists() else None
         if checkpoint is None:
@@ -276,7 +277,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         else:
             options.say(f"continuing {out} at step {checkpoint.step}")
         try:
-            trainer.run(checkpoint, stop)
+            trainer.run(checkpoint, lambda: lock.lost() or stop())
         except CorruptCheckpoint as error:
             raise UserError(f"The replay of {out} cannot be used; nothing was changed. {error}") from error
         except OSError as error:

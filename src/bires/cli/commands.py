@@ -159,6 +159,9 @@ class Reproduce:
     """Number of seeds, in place of the scale's."""
     protocol: Literal["paper", "modern"] = "paper"
     """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them."""
+    ray: str | None = None
+    """Run on a Ray cluster: its HOST:PORT, auto (the one this machine belongs to) or local. --out must be shared by its
+    nodes; --workers is the number of cores of each population."""
     output: Output = Output()
 
     def run(self) -> int:
@@ -166,7 +169,9 @@ class Reproduce:
 
         overrides = {} if self.protocol == "paper" else {"protocol": self.protocol}
         given = overrides | ({} if self.seeds is None else {"seeds": self.seeds})
-        return (estimate if self.dry_run else reproduce)(self.study, self.scale, self.task, given, self.output)
+        if self.dry_run:
+            return estimate(self.study, self.scale, self.task, given, self.output)
+        return reproduce(self.study, self.scale, self.task, given, self.output, self.ray)
 
 
 @dataclass(frozen=True)

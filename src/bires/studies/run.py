@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,11 @@ from bires.options import Options
 from bires.runs import Run
 from bires.studies.plan import Job
 
+Failures = dict[Path, str]
+"""Run folder → why it could not be run."""
+Way = Callable[[Sequence[Job], Options, Display], Failures]
+"""How to get through a list of populations: here, one after another, or on a cluster (`bires.studies.cluster`)."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -23,26 +28,39 @@ class Outcome:
 
     runs: tuple[Run, ...]
     """All that have a curve, finished or not."""
-    failures: dict[Path, str]
-    """Run folder → why it could not be run."""
+    failures: Failures
 
 
-def fill(jobs: Sequence[Job], options: Options, display: Display) -> Outcome:
-    """Runs every population that is not finished; one that cannot run does not stop the others.
+def run(job: Job, options: Options, display: Display) -> str | None:
+    """Runs one population to its end; or says why it cannot be run.
 
-    Raises `bires.trainer.Stopped` when the process is asked to stop: the same call continues.
+    Raises `bires.options.Stopped` when the process is asked to stop: the same call continues.
     """
-    failures: dict[Path, str] = {}
-    left = unfinished(jobs)
-    for number, job in enumerate(left, 1):
-        display.say(f"{number} of {len(left)}: {job.members} members, {job.config.steps:,} steps")
-        try:
-            start(job.config, job.path, options, display)
-        except UserError as error:
-            failures[job.path] = str(error)
-            display.say(f"{job.config.task} cannot run; the others go on.\n{error}")
+    try:
+        start(job.config, job.path, options, display)
+    except UserError as error:
+        return str(error)
+    finally:
         # The next task has other sizes: its programs are new anyway.
         jax.clear_caches()  # type: ignore[no-untyped-call]
+    return None
+
+
+def here(jobs: Sequence[Job], options: Options, display: Display) -> Failures:
+    """One population after another, in this process."""
+    failures: Failures = {}
+    for number, job in enumerate(jobs, 1):
+        display.say(f"{number} of {len(jobs)}: {job.members} members, {job.config.steps:,} steps")
+        failure = run(job, options, display)
+        if failure is not None:
+            failures[job.path] = failure
+            display.say(f"{job.config.task} cannot run; the others go on.\n{failure}")
+    return failures
+
+
+def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way = here) -> Outcome:
+    """Runs every population that is not finished; one that cannot run does not stop the others."""
+    failures = way(unfinished(jobs), options, display)
     return Outcome(tuple(runs_of(jobs)), failures)
 
 

@@ -1,0 +1,299 @@
+"""Studies on a Ray cluster: a lost node costs nothing but time; and who may write to a folder that nodes share."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import bires
+from bires import hardware, lock
+from bires.api import make_config
+from bires.checkpoint import Store
+from bires.display import Display
+from bires.lock import Lock, LostLock
+from bires.options import Options
+from bires.runs import Run
+from bires.studies import cluster, plan
+from bires.studies.board import last_step
+from bires.studies.run import fill
+from bires.trainer import train
+from tests.test_cli import bires as command
+from tests.test_training import assert_same_state, contents
+
+STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
+HERE = f"""
+import sys
+from pathlib import Path
+from bires.display import Display
+from bires.options import Options
+from bires.studies import plan
+from bires.studies.run import fill
+
+jobs = plan.jobs("mujoco", "smoke", Path(sys.argv[1]), {STUDY})
+fill([job for job in jobs if job.config.task in ("Hopper", "Swimmer")], Options(), Display(quiet=True))
+"""
+
+
+def small_study(out: Path) -> list[plan.Job]:
+    return [job for job in plan.jobs("mujoco", "smoke", out, STUDY) if job.config.task in ("Hopper", "Swimmer")]
+
+
+@pytest.fixture
+def nodes(monkeypatch):
+    """A head that lends nothing and two nodes of one core each, all on this machine."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        made.add_node(num_cpus=1, include_dashboard=False)
+    yield made
+    made.shutdown()
+
+
+def lose_a_node(made, jobs, lost: list[tuple[Path, str]]) -> None:
+    """Waits until a population has a checkpoint that is worth something, then ends all processes of its node."""
+    while not lost:
+        time.sleep(0.02)
+        for job in jobs:
+            if not job.path.exists() or max(Store(job.path).steps(), default=0) == 0 or job.finished:
+                continue
+            owner = lock.who(job.path)
+            if not owner:
+                continue
+            raylet = psutil.Process(int(owner.split()[1])).parent()
+            node = next(n for n in made.worker_nodes if raylet.pid in pids(n))
+            family = [raylet, *raylet.children(recursive=True)]
+            for process in family:  # at one moment, as when the power fails
+                process.suspend()
+            if not job.finished:
+                lost.append((job.path, owner))
+            made.remove_node(node, allow_graceful=False)
+            for process in family[1:]:
+                try:
+                    process.kill()
+                except psutil.NoSuchProcess:
+                    pass
+            break
+
+
+def pids(node) -> list[int]:
+    return [info.process.pid for group in node.all_processes.values() for info in group]
+
+
+@pytest.mark.slow
+def test_a_study_survives_the_loss_of_a_node_and_ends_as_if_undisturbed(nodes, tmp_path, capsys):
+    jobs = small_study(tmp_path / "ray")
+    lost: list[tuple[Path, str]] = []
+    killer = threading.Thread(target=lose_a_node, args=(nodes, jobs, lost), daemon=True)
+    killer.start()
+    outcome = fill(jobs, Options(), Display(), cluster.over(nodes.address))
+    killer.join(60)
+    assert not outcome.failures
+    assert len(outcome.runs) == 2
+    assert all(run.finished for run in outcome.runs)
+    (path, owner), said = lost[0], capsys.readouterr().out
+    owners = [row for row in said.splitlines() if row.startswith(f"{path.name}: process")]
+    assert owners[0] == f"{path.name}: {owner}"
+    assert len(owners) == 2, "it was taken up again"
+    assert f"{path.name}: done" in said
+
+    environment = os.environ | {"BIRES_CORES": "1"}
+    subprocess.run([sys.executable, "-c", HERE, str(tmp_path / "here")], env=environment, check=True)
+    for job in jobs:
+        calm = tmp_path / "here" / job.path.name
+        assert Run(calm).config == job.config
+        assert contents(calm) == contents(job.path)
+        assert_same_state(calm, job.path)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_tasks_in_order_and_the_same_command_fills_the_rest(tmp_path):
+    out = tmp_path / "study"
+    words = ["reproduce", "mujoco", "--scale", "smoke", "--task", "Hopper", "Swimmer", "--seeds", "1"]
+    words += ["--ray", "local", "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bires", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 240
+    while not (out / "Hopper" / "evaluations.csv").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=240)
+    assert process.returncode == 3, said + errors
+    assert f"--out {out} --ray local` fills the rest" in errors
+    assert not lock.who(out / "Hopper")
+    again = command(*words)
+    assert again.returncode == 0, again.stderr
+    assert "Swimmer: done" in again.stdout
+    assert not list(out.glob(".ray-*"))
+    assert "Traceback" not in again.stderr + errors
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "no.such.host.invalid:6379", "ray://127.0.0.1:1"])
+def test_a_wrong_address_is_refused_at_once(address):
+    pytest.importorskip("ray")
+    with pytest.raises(bires.UserError, match=r"--ray was given .*Accepted: local"):
+        cluster.connect(address)
+
+
+def test_without_ray_one_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(bires.UserError, match=r"pip install 'bires\[ray\]'"):
+        cluster.connect("local")
+
+
+@pytest.mark.parametrize(
+    ("members", "nodes", "asked", "expected"),
+    [
+        (10, [{"CPU": 16}], None, (8, 0)),  # two populations on a node
+        (10, [{"CPU": 64}, {"CPU": 8}], None, (8, 0)),  # any node can take it
+        (175, [{"CPU": 16, "GPU": 1}, {"CPU": 64}], None, (16, 1)),
+        (10, [{"CPU": 16, "GPU": 1}], None, (8, 0.5)),
+        (10, [{"CPU": 64, "GPU": 8}], None, (9, 1)),  # whole ones from one on
+        (10, [{"CPU": 16}], 4, (4, 0)),
+        (10, [{"CPU": 16}], 0, (1, 0)),
+    ],
+)
+def test_a_nodes_cores_and_gpus_are_dealt_out_evenly(members, nodes, asked, expected):
+    found = cluster.share(members, 10**9, [{"memory": 2e9, **node} for node in nodes], asked)
+    assert (found.cpus, found.gpus) == expected
+    assert found.memory == 10**9
+
+
+def test_what_no_node_can_take_is_refused_or_left_to_the_task():
+    with pytest.raises(bires.UserError, match="--workers was given 32; accepted: up to 16"):
+        cluster.share(10, 0, [{"CPU": 16}], 32)
+    with pytest.raises(bires.UserError, match="No node"):
+        cluster.share(10, 0, [], None)
+    assert cluster.share(10, 10**12, [{"CPU": 4, "memory": 1e9}], None).memory == 10**9
+
+
+def test_a_node_that_sees_another_folder_under_that_name_refuses(tmp_path):
+    config = {"task": "Hopper", "steps": 10, "warmup": 5}
+    answer = cluster.shard(config, str(tmp_path / "Hopper"), {}, {}, ".ray-mark", ["bires"])
+    assert "storage that all nodes of the cluster share" in answer["failed"]
+    assert not (tmp_path / "Hopper").exists()
+
+
+def test_a_share_of_the_cores(monkeypatch):
+    there = hardware.cores()
+    for given, expected in (("1", 1), ("100000", there), ("", there), ("many", there)):
+        monkeypatch.setenv("BIRES_CORES", given)
+        assert hardware.cores() == expected
+
+
+def test_the_last_step_of_a_table_that_is_being_written(tmp_path):
+    path = tmp_path / "metrics.csv"
+    assert last_step(path) == -1
+    path.write_text("member,step,episodes\n")
+    assert last_step(path) == -1
+    path.write_text("member,step,episodes\n0,500,1\n1,500,1\n0,10")
+    assert last_step(path) == 500
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Locks that lose patience in a moment."""
+    for name, seconds in (("BEAT_S", 0.05), ("LOST_S", 0.5), ("LOOK_S", 0.02)):
+        monkeypatch.setattr(lock, name, seconds)
+
+
+def foreign(folder: Path, count: int = 0) -> None:
+    """The lock of a process on another machine."""
+    text = f"process 7 on faraway\nfaraway 0-0-0\n11111111-1111-1111-1111-111111111111 {count:012d}"
+    (folder / ".lock").touch()
+    with (folder / ".lock").open("r+") as file:
+        file.write(text)
+        file.truncate()
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"])
+def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, server):
+    """Also when the file server still keeps the lock of the machine that is no more."""
+    import fcntl
+
+    foreign(tmp_path)
+    said: list[str] = []
+    with (tmp_path / ".lock").open() as kept:
+        if server == "remembers":
+            fcntl.flock(kept, fcntl.LOCK_EX)
+        start = time.monotonic()
+        with Lock(tmp_path, say=said.append) as ours:
+            assert time.monotonic() - start >= lock.LOST_S
+            assert f"process {os.getpid()} on" in lock.who(tmp_path)
+            time.sleep(4 * lock.BEAT_S)
+            assert not ours.lost()
+    assert "belongs to process 7 on faraway" in said[0]
+    assert lock.who(tmp_path) == ""
+
+
+def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
+    """However long its beats are seen, and although the kernel here knows nothing of its lock."""
+    end = threading.Event()
+
+    def count() -> None:
+        number = 0
+        while not end.wait(lock.BEAT_S):
+            number += 1
+            foreign(tmp_path, number)
+
+    foreign(tmp_path)
+    counting = threading.Thread(target=count)
+    counting.start()
+    try:
+        for patience in (0.0, 1.0):
+            start = time.monotonic()
+            with (
+                pytest.raises(bires.UserError, match="is being trained by process 7 on faraway"),
+                Lock(tmp_path, patience),
+            ):
+                pass
+            assert time.monotonic() - start >= patience
+    finally:
+        end.set()
+        counting.join()
+
+
+def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatch):
+    """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
+    monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
+    quick.pop("quiet")
+    out = tmp_path / "run"
+    before: dict[str, bytes] = {}
+
+    def oversleep() -> bool:
+        if Store(out).steps()[:1] == [30] and not before:
+            foreign(out)
+            before.update(contents(out))
+        return False
+
+    with pytest.raises(LostLock, match="taken over"):
+        train(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
+    assert contents(out) == before
+    assert Store(out).steps() == [30, 0]
+    assert lock.who(out) == "process 7 on faraway"
+
+
+def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
+    """kill -9 on this machine: nobody has to wait for a count that stands still."""
+    script = "import sys, time, pathlib; from bires.lock import Lock\n"
+    script += "with Lock(pathlib.Path(sys.argv[1])): print('mine', flush=True); time.sleep(60)"
+    owner = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "mine\n"
+    with pytest.raises(bires.UserError, match=f"process {owner.pid} on"), Lock(tmp_path):
+        pass
+    threading.Timer(0.5, owner.kill).start()
+    with Lock(tmp_path, patience=30):
+        assert str(os.getpid()) in lock.who(tmp_path)
+    owner.wait()
+    owner.stdout.close()
