@@ -140,3 +140,19 @@ def test_a_line_has_room_for_the_baseline_and_the_best():
         "kind(3) 3.0",
         "and 2 below",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["pendulum-swingup", "CartPole-v1"])
+def test_bench_measures(task):
+    flags = ["--task", task, "--populations", "1", "2", "--seconds", "0.2", "--json"]
+    result = bires("bench", *flags)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert [(row["members"], row["rule"]) for row in found["populations"]] == [
+        (members, rule) for members in (1, 2) for rule in ("td", "bi")
+    ]
+    for row in found["populations"]:
+        assert row["updates_per_second"] > 0
+        assert 0 < row["share_of_environments"] < 2
+        assert row["share_of_peak"] > 0
