@@ -44,7 +44,7 @@ SETTINGS: dict[str, Any] = {
     "eval_episodes": 2,
     "hidden": (128, 128),
     "tau": 5e-3,
-    "actor_lr": 1e-3,
+    "actor_lr": 3e-4,
 }
 ENDS = {"true": "at the simulator's state", "imagined": "at the model's state"}
 HORIZON, STARTS, EVERY, FUTURE, NOISE = 6, 40, 20, 400, 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ CPU_OPTIONS: dict[str, str | bool] = {
 
 SPLIT = 32
 """From so many members per accelerator on, two cohorts share it."""
+
+
+TELLING_S = 0.5e-3
+"""About what waking a worker and waiting for its reply costs on a busy machine."""
+FEW = 2
+"""Cores that need no help to be busy."""
 
 
 def cores() -> int:
@@ -92,10 +99,12 @@ def place(members: int) -> Placement:
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
 
 
-def choose_workers(members: int, asked: int | None, portable: bool) -> int:
-    """Environment processes: one per core, unless a single member or core would only wait for them.
+def choose_workers(members: int, asked: int | None, portable: bool, step_seconds: float = math.inf) -> int:
+    """Environment processes: one per core, unless they would only be waited for.
 
-    Two per core beside an accelerator: while one cohort is there, its workers rest (measured: docs/performance.md).
+    That is so for a single member or core; when all steps of the population together (``step_seconds`` each) take less
+    time than telling another process; and on two cores, which the cohorts' own threads keep busy. Two per core beside
+    an accelerator: while one cohort is there, its workers rest. (Measured: docs/performance.md.)
     """
     if asked is not None:
         if asked < 0:
@@ -106,9 +115,12 @@ def choose_workers(members: int, asked: int | None, portable: bool) -> int:
                 "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
             )
         return asked
+    on_cpu = jax.default_backend() == "cpu"
     if members == 1 or cores() == 1 or not portable:
         return 0
-    per_core = 1 if jax.default_backend() == "cpu" else 2
+    if members * step_seconds < TELLING_S or (on_cpu and cores() <= FEW and step_seconds < math.inf):
+        return 0
+    per_core = 1 if on_cpu else 2
     return min(members, per_core * cores())
 
 

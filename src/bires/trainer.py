@@ -21,7 +21,7 @@ from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
 from bires.dreaming import kept_states
-from bires.envs.adapter import probe, recipe_of
+from bires.envs.adapter import probe, recipe_of, step_seconds
 from bires.envs.oracle import check
 from bires.errors import UserError
 from bires.evaluation import lanes_per_member
@@ -79,7 +79,8 @@ class Trainer:
         self.segments: list[Segment] = []
         self.saved_at, self.saved_step = time.monotonic(), -1
         self.step = 0
-        self.workers = hardware.choose_workers(len(self.members), options.workers, self.recipe.portable)
+        cost = math.inf if self.program.oracle else step_seconds(self.recipe)
+        self.workers = hardware.choose_workers(len(self.members), options.workers, self.recipe.portable, cost)
 
     def plan(self) -> str:
         """Checks that the population fits; says what it takes."""

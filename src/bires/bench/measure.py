@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from bires import hardware, rules
 from bires.api import make_config
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
-from bires.envs.adapter import probe, recipe, recipe_of
+from bires.envs.adapter import probe, recipe, recipe_of, step_seconds
 from bires.envs.oracle import check
 from bires.frames import Frames
 from bires.hardware import choose_workers
@@ -178,7 +179,8 @@ def population(config: Config, workers: int | None = None) -> Bench:
     space = probe(made)
     capacity = PIXEL_CAPACITY if space.pixels else CAPACITY
     program = make_program(config, everyone, space, capacity)
-    count = choose_workers(len(everyone), workers, made.portable)
+    cost = math.inf if program.oracle else step_seconds(made)
+    count = choose_workers(len(everyone), workers, made.portable, cost)
     physics = check(made) if program.oracle else 0
     crowd = Crowd(0, placement.workers_each(count), physics)
     functions = compiled(program, placement.options)

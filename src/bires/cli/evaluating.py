@@ -10,7 +10,7 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware
-from bires.envs.adapter import probe, recipe_of
+from bires.envs.adapter import probe, recipe_of, step_seconds
 from bires.envs.pool import Pool
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate, lanes_per_member
@@ -39,7 +39,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     space = probe(made)
     placement = hardware.place(len(members))
     program = Program(make_agent(run.config, everybody, space), space, run.config.batch, 1)
-    count = choose_workers(len(members) * episodes, workers, made.portable)
+    count = choose_workers(len(members) * episodes, workers, made.portable, step_seconds(made))
     per_member = lanes_per_member(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
     try:

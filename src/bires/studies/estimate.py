@@ -82,7 +82,7 @@ def environment_seconds(job: Job) -> float:
             environment.reset(episode_seed(0, TRAIN, count))
     each = (time.perf_counter() - start) / count
     environment.close()
-    return each * job.members / max(1, choose_workers(job.members, None, made.portable))
+    return each * job.members / max(1, choose_workers(job.members, None, made.portable, each))
 
 
 def step_seconds(job: Job) -> float:
