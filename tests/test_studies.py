@@ -96,6 +96,8 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
         (["reproduce", "auk"], "Did you mean 'auc'"),
         (["reproduce", "mujoco", "--task", "Hoper"], "Did you mean 'Hopper'"),
         (["reproduce", "auc", "--scale", "large"], "smoke"),
+        (["reproduce", "auc", "--steps", "0"], "--steps was given 0; accepted: whole numbers from 1"),
+        (["reproduce", "auc", "--steps", "500"], "--warmup 10000 leaves nothing to learn"),
         (["report"], "RUN"),
         (["report", "nowhere"], "is not a run folder"),
     ],

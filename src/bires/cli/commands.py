@@ -157,6 +157,12 @@ class Reproduce:
     """Only these tasks of the study."""
     seeds: Whole | None = None
     """Number of seeds, in place of the scale's."""
+    steps: Whole | None = None
+    """Environment steps of each member, in place of the scale's."""
+    eval_every: Whole | None = None
+    """Steps between evaluations, in place of the scale's."""
+    eval_episodes: Whole | None = None
+    """Episodes of an evaluation, in place of the scale's."""
     protocol: Literal["paper", "modern"] = "paper"
     """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them."""
     ray: str | None = None
@@ -167,8 +173,10 @@ class Reproduce:
     def run(self) -> int:
         from bires.cli.reproducing import estimate, reproduce
 
-        overrides = {} if self.protocol == "paper" else {"protocol": self.protocol}
-        given = overrides | ({} if self.seeds is None else {"seeds": self.seeds})
+        mine = {name: getattr(self, name) for name in ("seeds", "steps", "eval_every", "eval_episodes")}
+        given: dict[str, Any] = {name: value for name, value in mine.items() if value is not None}
+        if self.protocol != "paper":
+            given["protocol"] = self.protocol
         if self.dry_run:
             return estimate(self.study, self.scale, self.task, given, self.output)
         return reproduce(self.study, self.scale, self.task, given, self.output, self.ray)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bires.cli.commands import Interrupted, Output
+from bires.config import flag
 from bires.display import Display
 from bires.errors import UserError, unknown
 from bires.hardware import gigabytes
@@ -79,7 +80,7 @@ def command(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str,
     """What a user types to get this again."""
     parts = [f"bires reproduce {name} --scale {scale}"]
     parts += [f"--task {' '.join(tasks)}"] if tasks else []
-    parts += [f"--{key} {value}" for key, value in overrides.items()]
+    parts += [f"{flag(key)} {value}" for key, value in overrides.items()]
     return " ".join([*parts, *([f"--out {out.as_posix()}"] if out else [])])
 
 
