@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ from gymnasium import wrappers
 
 from bires.envs import tasks
 from bires.envs.adapter import recipe
-from bires.envs.pool import Pool
+from bires.envs.pool import Pool, Worker
 from bires.envs.slots import FAILED, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space
@@ -211,6 +212,61 @@ def test_a_killed_worker_is_replaced_and_nothing_changes(under_way):
         finally:
             pool.close()
     assert same(*streams)
+
+
+def lost_after(monkeypatch, method, times):
+    """Lets workers die around some calls of a method of theirs; the others are as always."""
+    calls, real = [], getattr(Worker, method)
+
+    def call(worker, *arguments):
+        calls.append(method)
+        if len(calls) not in times:
+            return real(worker, *arguments)
+        if method == "launch":
+            real(worker, *arguments)
+        else:
+            time.sleep(0.3)  # what it was asked for is done, but nobody hears of it
+        worker.process.kill()
+        worker.process.wait()
+        if method == "ask_to_begin":
+            worker.pending.append(None)
+        if method == "reply":
+            raise EOFError
+        return None
+
+    monkeypatch.setattr(Worker, method, call)
+
+
+@pytest.mark.parametrize(
+    ("method", "times"),
+    [("launch", (1, 3)), ("ask_to_begin", (2,)), ("reply", (5,)), ("reply", (7, 8)), ("reply", (9,))],
+    ids=["starting, twice", "before a begin", "after a step", "after an end and again", "after another step"],
+)
+def test_a_worker_lost_at_an_awkward_moment_changes_nothing(method, times, monkeypatch):
+    """Episodes of two steps: the lost process may have begun the next one, or not even the first."""
+    streams = []
+    for disturbed in (False, True):
+        if disturbed:
+            lost_after(monkeypatch, method, times)
+        pool, _ = open_pool("tests.environments:bires-test/TwoSteps-v0", 2, 1)
+        try:
+            pool.begin([Start(0, 3, TRAIN), Start(1, 4, TRAIN, episode=2, stride=3, limit=6)])
+            seen = roll(pool, 4)
+            pool.begin([Start(1, 5, TRAIN, episode=1)])
+            seen.append((pool.board.episode.copy(), pool.board.status.copy()))
+            seen += roll(pool, 5)
+            seen.append((pool.board.episode.copy(), pool.board.status.copy()))
+            streams.append(seen)
+            assert (pool.healed > 0) == disturbed
+        finally:
+            pool.close()
+    assert same(*streams)
+
+
+def test_workers_that_cannot_start_are_given_up(monkeypatch):
+    lost_after(monkeypatch, "launch", range(1, 100))
+    with pytest.raises(UserError, match="ended 5 times before it was ready"):
+        open_pool("tests.environments:bires-test/TwoSteps-v0", 1, 1)
 
 
 def test_an_environment_that_raises_fails_alone():

@@ -20,11 +20,15 @@ from bires.envs.adapter import Recipe
 from bires.envs.oracle import Oracle, Questions
 from bires.envs.slots import ACTIVE, Layout, Slots, Start
 from bires.envs.worker import ASK, receive, send, shared
+from bires.errors import UserError
 from bires.types import Space
 
 PATIENCE_S = 300.0
 """A worker that is silent for this long is taken for hung and replaced."""
-
+ATTEMPTS = 5
+"""Processes that are started in the place of a lost one before it is given up."""
+LOST = (EOFError, OSError, TimeoutError)
+"""How a worker that is dead or hung shows."""
 
 QUESTIONS = -1
 """In the list of what a worker owes: answers to the oracle's questions."""
@@ -48,6 +52,8 @@ class Pool:
         self.healed = 0
         """Workers replaced so far."""
         self._starts: dict[int, Start] = {}
+        self._episode = np.zeros(self.count, int)
+        """In which episode each slot was when it was last asked to step."""
         self._log = ActionLog(self.count, space.action)
         self._memory = tempfile.TemporaryFile(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: SIM115
         setup = {
@@ -69,16 +75,27 @@ class Pool:
             )
             for w in range(workers)
         ]
+        try:
+            self._start_workers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_workers(self) -> None:
         for worker in self._workers:
             worker.launch()
         for worker in self._workers:
-            worker.reply()
+            try:
+                worker.reply()
+            except LOST:
+                self._heal(worker)
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Starts slots; returns when all of them have their first observation."""
         for start in starts:
             self._starts[start.slot] = start
             self._log.restart(start)
+            self.board.episode[start.slot], self.board.status[start.slot] = start.episode, ACTIVE
         if self._local is not None:
             for start in starts:
                 self._local.begin(start)
@@ -92,6 +109,7 @@ class Pool:
     def send(self, group: int) -> None:
         """Lets a group take one step with the actions on the board."""
         slots = self.groups[group]
+        self._episode[slots] = self.board.episode[slots]
         self._log.record(slots[self.board.status[slots] == ACTIVE], self.board.action)
         if self._local is not None:
             self._local.step(slots.tolist())
@@ -149,7 +167,7 @@ class Pool:
         while worker.pending:
             try:
                 reply = worker.reply()
-            except (EOFError, OSError, TimeoutError):
+            except LOST:
                 self._heal(worker)
                 continue
             worker.pending.pop(0)
@@ -160,24 +178,24 @@ class Pool:
     def _heal(self, worker: Worker) -> None:
         """A new process in the place of the old, its episodes rebuilt up to the steps that were under way."""
         self.healed += 1
-        pending = list(worker.pending)
-        worker.kill()
-        worker.launch()
-        worker.reply()
-        steps = [group for group in pending if group is not None and group != QUESTIONS]
-        behind = {slot for group in steps for slot in worker.setup["groups"][group]}
-        alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
-        rebuilt = []
-        for slot in alive:
-            start = self.running(slot)
-            rebuilt.append(replace(start, actions=start.actions[:-1]) if slot in behind else start)
-        saved = self.board.action[worker.slots].copy()
-        idle = [slot for slot in alive if self.board.status[slot] != ACTIVE and slot not in behind]
-        worker.ask_to_begin([start for start in rebuilt if start.slot not in idle])
-        worker.reply()
+        owed, actions = list(worker.pending), self.board.action[worker.slots].copy()
+        for _ in range(ATTEMPTS):
+            try:
+                worker.kill()
+                worker.launch()
+                worker.reply()
+                self._rebuild(worker, owed)
+                break
+            except LOST:  # this one, too
+                worker.pending[:] = owed
+        else:
+            raise UserError(
+                f"An environment worker ended {ATTEMPTS} times before it was ready (what it said is above). Not enough "
+                "memory, perhaps; --workers 0 steps the environments in this process."
+            )
+        self.board.action[worker.slots] = actions
         worker.pending.clear()
-        self.board.action[worker.slots] = saved
-        for group in pending:
+        for group in owed:
             if group is None:
                 worker.pending.append(None)  # a `begin` was under way: all its slots have just been begun
                 send(worker.commands, b"[]")
@@ -185,6 +203,21 @@ class Pool:
                 worker.ask_oracle()
             else:
                 worker.ask_to_step(group)
+
+    def _rebuild(self, worker: Worker, owed: Sequence[int | None]) -> None:
+        """Begins the worker's episodes again, up to where they were before the steps that it owes."""
+        steps = [group for group in owed if group is not None and group != QUESTIONS]
+        behind = {slot for group in steps for slot in worker.setup["groups"][group]}
+        alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
+        idle = [slot for slot in alive if self.board.status[slot] != ACTIVE and slot not in behind]
+        rebuilt = []
+        for slot in alive:
+            start = self.running(slot)
+            if slot in behind:  # the lost process may have gone on to the next episode already
+                start = replace(start, episode=int(self._episode[slot]), actions=start.actions[:-1])
+            rebuilt.append(start)
+        worker.ask_to_begin([start for start in rebuilt if start.slot not in idle])
+        worker.reply()
 
     def _collect(self, slots: Slots) -> None:
         self.failures.update(slots.failures)

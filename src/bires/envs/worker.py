@@ -61,10 +61,7 @@ def serve(commands: int, replies: int, memory: int) -> None:
         groups: list[list[int]] = setup["groups"]
         send(replies, b"")
         while True:
-            try:
-                message = receive(commands)
-            except EOFError:
-                os._exit(0)  # the trainer is gone; nothing here is worth closing
+            message = receive(commands)
             if message == ASK:
                 mine.failures |= oracle.answer(questions, *setup["share"])
             elif len(message) == 1:
@@ -77,4 +74,7 @@ def serve(commands: int, replies: int, memory: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(*map(int, sys.argv[1:4]))
+    try:
+        serve(*map(int, sys.argv[1:4]))
+    except (EOFError, BrokenPipeError):
+        os._exit(0)  # the trainer is gone; nothing here is worth closing
