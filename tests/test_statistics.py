@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bires import statistics
-from bires.statistics import auc, band, estimate, improvement_band, mean_and_error
+from bires.statistics import Estimate, auc, band, estimate, improvement_band, improvements, mean_and_error
 
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
 OTHER = np.array([[2.0, 3.0, 4.0], [2.0, 3.0, 7.0]])  # AUC 9 and 12: mean 10.5
@@ -133,3 +133,16 @@ def test_divergence_rates():
     assert half.value == 0.5
     assert (half.low + half.high) / 2 == pytest.approx(0.5)
     assert np.isnan(statistics.divergence_rate(0, 0).value)
+
+
+def test_a_baseline_of_next_to_nothing_has_no_improvement():
+    base, other = np.full((3, 2), 1e-200), np.ones((3, 2))
+    assert np.isnan(improvements(base, other)).all()
+    base[:, 1] = 0.5
+    assert improvements(base, other)[1] == pytest.approx(1.0)
+
+
+def test_large_gains_are_told_as_multiples():
+    assert Estimate(0.5, -0.25, 99.0).show("+.1%") == "+50.0% [-25.0%, +9900.0%]"
+    assert Estimate(5.52e30, 100.0, 1e31).show("+.1%") == "+5.52e+30× [+100×, +1e+31×]"
+    assert Estimate(250.0, float("nan"), float("nan")).show(".3g") == "250"

@@ -36,11 +36,19 @@ class Estimate:
 
     def show(self, form: str) -> str:
         """The number and its interval, if there is one, in a format of Python's."""
-        interval = f" [{self.low:{form}}, {self.high:{form}}]" if self.low == self.low else ""
-        return f"{self.value:{form}}{interval}"
+        interval = f" [{number(self.low, form)}, {number(self.high, form)}]" if self.low == self.low else ""
+        return f"{number(self.value, form)}{interval}"
+
+
+def number(value: float, form: str) -> str:
+    """A number in a format of Python's; percentages of a hundredfold and more as multiples, which can be read."""
+    return f"{value:+.3g}×" if form.endswith("%") and abs(value) >= 100 else f"{value:{form}}"
 
 
 # Curves and their areas.
+
+NOTHING = 1e-6
+"""An AUC below this counts as zero: shaped rewards of a task that nobody solved may be 10⁻²⁰⁰."""
 
 
 def auc(curves: np.ndarray) -> np.ndarray:
@@ -68,13 +76,13 @@ def matrix(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(AUC of other's mean curve − AUC of base's) / |AUC of base's| for every task; nan where base's is zero.
+    """(AUC of other's mean curve − AUC of base's) / |AUC of base's| for every task; nan where base's is `NOTHING`.
 
     The AUC of a mean curve is the mean of the AUCs. The paper has no bars around the denominator: the two differ where
     returns are negative, and there a larger return would count as a loss.
     """
     reference = mean_over_runs(base)
-    size = np.where(reference == 0, np.nan, np.abs(reference))
+    size = np.where(np.abs(reference) < NOTHING, np.nan, np.abs(reference))
     return np.asarray((mean_over_runs(other) - reference) / size)
 
 
