@@ -75,7 +75,7 @@ class Mind:
         shapes = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(1))
         arrays = {k.removeprefix("state/"): v for k, v in newest_checkpoint(run).arrays.items()}
         state = unflatten(shapes._replace(storage=None), arrays, np.array([member]))
-        learner, model = jax.tree.map(lambda leaf: leaf[0], (state.learner, state.model))
+        learner, model = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf[0]), (state.learner, state.model))
         agent, learning = trainer.program.agent, trainer.program.learning
         assert learning is not None
         predict = jax.jit(training.predict(learning, model))

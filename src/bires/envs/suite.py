@@ -83,10 +83,11 @@ class Names:
         return getattr(self._indexer, name)
 
     def _index(self, key: Any) -> Any:
-        label = key if type(key) is str else (repr(key),)  # lists and slices of names are no keys of a dictionary
+        # Lists and slices cannot be keys of a dictionary, so their text is; as a tuple, it is never taken for a name.
+        label = key if type(key) is str else (repr(key),)
         index = self._known.get(label)
         if index is None:
             index = self._indexer._convert_key(key)
-            if "array(" not in label[0]:  # the text of a long array is not all of it
+            if "array(" not in repr(label):  # the text of a long array is not all of it
                 self._known[label] = index
         return index
