@@ -6,6 +6,7 @@ slowest before the trainer asks for a common moment.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,18 +21,21 @@ from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate
 from bires.models import training
-from bires.population import Compiled, State, incoming_width
+from bires.packing import Template, template
+from bires.population import Compiled, Packed, State, incoming_width
 from bires.program import Program, hypers, learners, models
 
 
 class Crowd(NamedTuple):
-    """How many environments a cohort has, and how many processes step them."""
+    """How many environments a cohort has, how many processes step them, and how it is kept on its device."""
 
     lanes: int
     """Evaluation environments per member."""
     workers: int
     physics: int = 0
     """Numbers in a physics state, where the oracle is asked."""
+    packed: bool = False
+    """Few arrays instead of many: for devices where starting a program costs more than the copies."""
 
 
 class Frozen(NamedTuple):
@@ -56,12 +60,29 @@ class Cohort:
         self.dreamer = Dreamer(self.pool, members, program) if program.oracle else None
         self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
-        self.state: State
+        self._packs = crowd.packed and self.dreamer is None
+        self._compiled: Compiled
+        self._state: State | None = None
+        self._packed: tuple[Template, Packed] | None = None
         self.action: Any
         self.frozen: list[Frozen] = []
         """Members that froze since the trainer last looked."""
         self.running_return = np.zeros(count)
         self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
+
+    @property
+    def state(self) -> State:
+        """The members on their device."""
+        if self._packed is not None:
+            template, (arrays, storage, _) = self._packed
+            state, _ = self._compiled.unpack(template, arrays)
+            self.state = state._replace(storage=storage)
+        assert self._state is not None
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state, self._packed = state, None
 
     def begin(self, compiled: Compiled) -> None:
         """Fresh members at the start of their first episodes."""
@@ -100,7 +121,7 @@ class Cohort:
             self._update(compiled, incoming, now)
             return
         if past >= -1:
-            self.state, self.action = compiled.act(self.state, self.hyper, incoming, now)
+            self._step(compiled, compiled.packed_act if self._packs else compiled.act, incoming, now)
         else:
             self.state, self.action = compiled.warm(self.state, incoming, now)
         if self.program.learning is not None and clock >= self.program.learning.start:
@@ -109,11 +130,26 @@ class Cohort:
     def _update(self, compiled: Compiled, incoming: np.ndarray, now: np.int32) -> None:
         """One call; or two, with the simulator's answers between them."""
         if self.dreamer is None:
-            self.state, self.action = compiled.learn(self.state, self.hyper, incoming, now)
+            self._step(compiled, compiled.packed_learn if self._packs else compiled.learn, incoming, now)
             return
         self.state, drawn = compiled.draw(self.state, self.hyper, incoming, now)
         answers = self.dreamer.dream(compiled, self.state, drawn)
         self.state, self.action = compiled.finish(self.state, self.hyper, incoming, answers, now)
+
+    def _step(self, compiled: Compiled, function: Callable[..., Any], incoming: Any, now: np.int32) -> None:
+        """One call, packed where that is the way of the device."""
+        if not self._packs:
+            self.state, self.action = function(self.state, self.hyper, incoming, now)
+            return
+        if self._packed is None:
+            state, storage = self.state._replace(storage=None), self.state.storage
+            tree = state, self.hyper
+            packed = Packed(compiled.pack(tree), storage, jax.device_put(now, self.device))
+            self._packed, self._state, self._compiled = (template(tree), packed), None, compiled
+        like, packed = self._packed
+        packed, self.action = function(like, packed, incoming)
+        self._packed = like, packed
+        self.action.copy_to_host_async()
 
     def evaluate(self, compiled: Compiled, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
         """Rows of evaluations.csv without their step, of the members that are not gone."""

@@ -55,6 +55,11 @@ class Placement:
     def platform(self) -> str:
         return str(self.devices[0].platform)
 
+    @property
+    def packed(self) -> bool:
+        """Whether cohorts are kept in few arrays."""
+        return self.platform != "cpu"
+
     def workers_each(self, count: int) -> int:
         """The processes of each cohort, when all of them have ``count``."""
         return max(1, count // len(self.cohorts)) if count else 0

@@ -181,6 +181,7 @@ class Trainer:
             lanes_per_member(count, config.eval_episodes, self.workers),
             self.placement.workers_each(self.workers),
             self.physics,
+            self.placement.packed,
         )
         self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None
         self.cohorts: list[Cohort] = []

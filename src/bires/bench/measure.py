@@ -128,9 +128,8 @@ class Bench:
         """Updates of every member with the environments standing still."""
 
         def work(cohort: Cohort) -> None:
-            rows = cohort.gather()
             for clock in range(self.clock, self.clock + count):
-                cohort.state, cohort.action = self.compiled.learn(cohort.state, cohort.hyper, rows, np.int32(clock))
+                cohort.learn(self.compiled, clock)
                 np.asarray(cohort.action)
 
         self._each(work)
@@ -182,7 +181,7 @@ def population(config: Config, workers: int | None = None) -> Bench:
     cost = math.inf if program.oracle else step_seconds(made)
     count = choose_workers(len(everyone), workers, made.portable, cost)
     physics = check(made) if program.oracle else 0
-    crowd = Crowd(0, placement.workers_each(count), physics)
+    crowd = Crowd(0, placement.workers_each(count), physics, placement.packed)
     functions = compiled(program, placement.options)
     rng = np.random.default_rng(0)
     cohorts = []
