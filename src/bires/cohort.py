@@ -74,8 +74,8 @@ class Cohort:
     def state(self) -> State:
         """The members on their device."""
         if self._packed is not None:
-            template, (arrays, storage, _) = self._packed
-            state, _ = self._compiled.unpack(template, arrays)
+            like, (parts, storage, _) = self._packed
+            state, _ = self._compiled.unpack(like, parts)
             self.state = state._replace(storage=storage)
         assert self._state is not None
         return self._state
@@ -144,8 +144,9 @@ class Cohort:
         if self._packed is None:
             state, storage = self.state._replace(storage=None), self.state.storage
             tree = state, self.hyper
-            packed = Packed(compiled.pack(tree), storage, jax.device_put(now, self.device))
-            self._packed, self._state, self._compiled = (template(tree), packed), None, compiled
+            like = template(tree)
+            packed = Packed(compiled.pack(like, tree), storage, jax.device_put(now, self.device))
+            self._packed, self._state, self._compiled = (like, packed), None, compiled
         like, packed = self._packed
         packed, self.action = function(like, packed, incoming)
         self._packed = like, packed

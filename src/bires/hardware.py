@@ -57,7 +57,7 @@ class Placement:
 
     @property
     def packed(self) -> bool:
-        """Whether cohorts are kept in few arrays."""
+        """Whether cohorts are kept in few arrays (see `bires.packing`)."""
         return self.platform != "cpu"
 
     def workers_each(self, count: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from bires import packing, replay
 from bires.agents.base import Hyper, Learner
 from bires.models import training
-from bires.packing import Template
+from bires.packing import Parts, Template
 from bires.planning import dyna, recipe
 from bires.planning.base import Dreams, Imagined
 from bires.program import DREAM, MODEL, STEP, WARMUP, Program
@@ -64,8 +64,8 @@ def unpack_incoming(space: Space, incoming: Any) -> tuple[jax.Array, jax.Array, 
 class Packed(NamedTuple):
     """A cohort between two calls to an accelerator: few buffers, and nothing to be sent but what is new."""
 
-    arrays: dict[str, jax.Array]
-    """State (without storage) and hyper-parameters, one array per type."""
+    parts: Parts
+    """State (without storage) and hyper-parameters."""
     storage: Any
     clock: jax.Array
 
@@ -92,8 +92,8 @@ class Compiled(NamedTuple):
     """State, hyper, incoming, answers (two arrays or None), clock → the rest of `learn`."""
     policy: Callable[[Learner, np.ndarray], tuple[jax.Array, jax.Array]]
     """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
-    pack: Callable[[Any], dict[str, jax.Array]]
-    unpack: Callable[[Template, dict[str, jax.Array]], Any]
+    pack: Callable[[Template, Any], Parts]
+    unpack: Callable[[Template, Parts], Any]
     packed_act: Callable[[Template, Packed, np.ndarray], tuple[Packed, jax.Array]]
     packed_learn: Callable[[Template, Packed, np.ndarray], tuple[Packed, jax.Array]]
     """`act` and `learn` of a packed cohort."""
@@ -112,7 +112,7 @@ def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
         steer=jit(partial(steer, program)),
         finish=jit(partial(finish, program), donate_argnums=0),
         policy=jit(partial(policy, program)),
-        pack=jit(packing.pack),
+        pack=jit(packing.pack, static_argnums=0),
         unpack=jit(packing.unpack, static_argnums=0),
         packed_act=jit(partial(packed, partial(act, program)), static_argnums=0, donate_argnums=1),
         packed_learn=jit(partial(packed, partial(learn, program)), static_argnums=0, donate_argnums=1),
@@ -123,10 +123,10 @@ def packed(
     step: Callable[..., tuple[State, jax.Array]], template: Template, cohort: Packed, incoming: Any
 ) -> tuple[Packed, jax.Array]:
     """`act` or `learn`, from packed to packed."""
-    state, hyper = packing.unpack(template, cohort.arrays)
+    state, hyper = packing.unpack(template, cohort.parts)
     state, action = step(state._replace(storage=cohort.storage), hyper, incoming, cohort.clock)
-    arrays = packing.pack((state._replace(storage=None), hyper))
-    return Packed(arrays, state.storage, cohort.clock + 1), action
+    parts = packing.pack(template, (state._replace(storage=None), hyper))
+    return Packed(parts, state.storage, cohort.clock + 1), action
 
 
 def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
