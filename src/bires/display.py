@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from bires.options import Progress
 
 ROOM = 5
 """Kinds of members on a line."""
+MEMORY_S = 10.0
+"""After so long a shown speed has forgotten two thirds of what it was."""
 
 
 class Display:
@@ -83,31 +86,46 @@ class Display:
 
 
 class Meter:
-    """Turns what one run tells of itself into the numbers that are shown."""
+    """Turns what one run tells of itself into the numbers that are shown.
 
-    def __init__(self, config: Config, members: Sequence[Member]) -> None:
-        self._config, self._members = config, members
-        self._time: float = time.monotonic()
-        self._step: int | None = None
+    The speed is that of training alone; the time left counts evaluations, too. The warm-up says nothing of what comes
+    after it, so both begin anew there.
+    """
+
+    def __init__(self, config: Config, members: Sequence[Member], clock: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._members, self._clock = config, members, clock
+        self._last: tuple[float, int] | None = None
+        self._begun: tuple[float, int] | None = None
+        """When and where updates were first seen."""
         self._rate = 0.0
 
     def numbers(self, progress: Progress) -> dict[str, Any]:
-        now = time.monotonic()
-        if self._step is not None and progress.step > self._step:
-            rate = (progress.step - self._step) / (now - self._time)
-            self._rate = rate if self._rate == 0 else 0.7 * self._rate + 0.3 * rate
-        self._time, self._step = now, progress.step
+        now, step = self._clock(), progress.step
+        updating = step > self._config.warmup
+        if self._last is not None and step > self._last[1]:
+            passed = now - self._last[0]
+            rate = (step - self._last[1]) / passed
+            kept = math.exp(-passed / MEMORY_S) if self._rate and updating == (self._begun is not None) else 0.0
+            self._rate = kept * self._rate + (1 - kept) * rate
+        self._last = now, step
         count = len(self._members) - len(progress.diverged)
-        updating = progress.step > self._config.warmup
+        if updating and self._begun is None:
+            self._begun = now, step
         return {
             "step": progress.step,
             "steps": progress.steps,
             "steps_per_second": round(self._rate * count, 1),
             "updates_per_second": round(self._rate * count / self._config.update_every, 1) if updating else 0.0,
-            "seconds_left": round((progress.steps - progress.step) / self._rate) if self._rate else None,
+            "seconds_left": self._left(now, progress),
             "returns": self.mean_returns(progress.returns),
             "diverged": len(progress.diverged),
         }
+
+    def _left(self, now: float, progress: Progress) -> int | None:
+        """Seconds to the end; None as long as nobody can know."""
+        if self._begun is None or progress.step == self._begun[1]:
+            return None
+        return round((progress.steps - progress.step) * (now - self._begun[0]) / (progress.step - self._begun[1]))
 
     def mean_returns(self, returns: dict[int, float]) -> dict[str, float]:
         """Mean return per kind of member."""
