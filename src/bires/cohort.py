@@ -7,6 +7,7 @@ slowest before the trainer asks for a common moment.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +37,8 @@ class Crowd(NamedTuple):
     """Numbers in a physics state, where the oracle is asked."""
     packed: bool = False
     """Few arrays instead of many: for devices where starting a program costs more than the copies."""
+    turn: AbstractContextManager[Any] = nullcontext()
+    """Held while the environments step, where cohorts take turns."""
 
 
 class Frozen(NamedTuple):
@@ -60,7 +63,7 @@ class Cohort:
         self.dreamer = Dreamer(self.pool, members, program) if program.oracle else None
         self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
-        self._packs = crowd.packed and self.dreamer is None
+        self._packs, self._turn = crowd.packed and self.dreamer is None, crowd.turn
         self._compiled: Compiled
         self._state: State | None = None
         self._packed: tuple[Template, Packed] | None = None
@@ -109,8 +112,9 @@ class Cohort:
     def step_environments(self) -> None:
         """Waits for the actions and lets the environments take a step."""
         self.pool.board.action[: len(self.members)] = np.asarray(self.action)
-        self.pool.send(0)
-        self.pool.wait(0)
+        with self._turn:
+            self.pool.send(0)
+            self.pool.wait(0)
 
     def learn(self, compiled: Compiled, clock: int) -> None:
         """Starts the members' step number ``clock`` on the device."""

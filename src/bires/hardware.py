@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -63,6 +65,16 @@ class Placement:
     def workers_each(self, count: int) -> int:
         """The processes of each cohort, when all of them have ``count``."""
         return max(1, count // len(self.cohorts)) if count else 0
+
+    def turns(self, workers: int) -> AbstractContextManager[Any]:
+        """Held by a cohort while its ``workers`` step, where cohorts have more of them together than there are cores.
+
+        Left alone they would share the cores, end together and then update together; in turns, some step while others
+        update.
+        """
+        at_once = max(1, cores() // max(1, workers))
+        shared = self.platform != "cpu" and workers > 0 and len(self.cohorts) > at_once
+        return threading.Semaphore(at_once) if shared else nullcontext()
 
 
 def prepare() -> None:

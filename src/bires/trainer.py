@@ -177,12 +177,11 @@ class Trainer:
 
     def _open_cohorts(self, opened: ExitStack) -> None:
         count, config, parts = len(self.members), self.config, self.placement.cohorts
-        crowd = Crowd(
+        lanes, each = (
             lanes_per_member(count, config.eval_episodes, self.workers),
             self.placement.workers_each(self.workers),
-            self.physics,
-            self.placement.packed,
         )
+        crowd = Crowd(lanes, each, self.physics, self.placement.packed, self.placement.turns(each))
         self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None
         self.cohorts: list[Cohort] = []
         for part, device in zip(parts, self.placement.devices, strict=True):
