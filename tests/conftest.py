@@ -5,6 +5,8 @@ import pytest
 from bires import hardware
 
 hardware.prepare()
+hardware.SMALL = 0.0
+"""Populations of tests are small; they are split all the same, as real ones are."""
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class Cohort:
         if self.dreamer is not None:
             self.dreamer.keep(clock)
         if past >= 0 and past % self.config.update_every == 0:
-            self._update(compiled, incoming, now)
+            self.update(compiled, incoming, now)
             return
         if past >= -1:
             self._step(compiled, compiled.packed_act if self._packs else compiled.act, incoming, now)
@@ -131,7 +131,7 @@ class Cohort:
         if self.program.learning is not None and clock >= self.program.learning.start:
             self.state = compiled.fit(self.state, now)
 
-    def _update(self, compiled: Compiled, incoming: np.ndarray, now: np.int32) -> None:
+    def update(self, compiled: Compiled, incoming: np.ndarray, now: np.int32) -> None:
         """One call; or two, with the simulator's answers between them."""
         if self.dreamer is None:
             self._step(compiled, compiled.packed_learn if self._packs else compiled.learn, incoming, now)

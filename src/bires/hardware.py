@@ -31,6 +31,10 @@ SPLIT = 32
 """From so many members per accelerator on, two cohorts share it."""
 
 
+SMALL = 1e8
+"""Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
+
+
 TELLING_S = 0.5e-3
 """About what waking a worker and waiting for its reply costs on a busy machine."""
 FEW = 2
@@ -94,19 +98,21 @@ def prepare() -> None:
         settings.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def place(members: int) -> Placement:
-    """Splits a population over the devices.
+def place(members: int, work: float = math.inf) -> Placement:
+    """Splits a population over the devices. ``work``: the floating-point operations of a member's step.
 
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
-    population smaller than the machine shares them after all. On an accelerator two cohorts hide the environments, in
+    population smaller than the machine shares them after all, and a little work stays on one core (unless
+    JAX_NUM_CPU_DEVICES asks for more). On an accelerator two cohorts hide the environments, in
     populations whose environments take longer than starting a second program.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
     options: dict[str, str | bool] = {}
     if devices[0].platform == "cpu":
-        count = min(members, len(devices))
-        threads = members < cores()
+        little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
+        count = 1 if little else min(members, len(devices))
+        threads = members < cores() and not little
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
         # Products of float32 are products of float32: left to itself, XLA may round their factors to TF32.

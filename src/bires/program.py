@@ -97,6 +97,13 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     return Program(agent, space, config.batch, capacity, planner, learning)
 
 
+def work(program: Program, update_every: int) -> float:
+    """About how many floating-point operations a member's step takes: six for each weight and sample of a batch."""
+    learner = jax.eval_shape(lambda: program.agent.init(np.random.default_rng(0)))
+    weights = sum(int(leaf.size) for leaf in jax.tree.leaves(learner)) / 4  # with its target and two moments each
+    return 6.0 * weights * program.batch / update_every
+
+
 def learners(program: Program, seeds: Sequence[int]) -> Learner:
     """Fresh learners, each from its own seed, stacked."""
     with threadpool_limits(1):  # small matrices: on a busy machine BLAS threads wait for each other for seconds

@@ -29,7 +29,7 @@ from bires.lock import Lock
 from bires.models.training import columns as model_columns
 from bires.options import Options, Progress, Stopped
 from bires.population import compiled
-from bires.program import PLANNING_SUMS, make_program, model
+from bires.program import PLANNING_SUMS, make_program, model, work
 from bires.resume import capture, require_ours, restore
 from bires.runs import Folder, Run
 from bires.validation import validate
@@ -68,9 +68,9 @@ class Trainer:
         self.members = configs.members(config)
         self.recipe = recipe_of(config)
         self.space = probe(self.recipe)
-        self.placement = hardware.place(len(self.members))
         self.capacity = min(config.replay, config.steps)
         self.program = make_program(config, self.members, self.space, self.capacity)
+        self.placement = hardware.place(len(self.members), work(self.program, config.update_every))
         self.physics = check(self.recipe) if self.program.oracle else 0
         self.compiled = compiled(self.program, self.placement.options)
         self.diverged: dict[int, int] = {}

@@ -28,7 +28,7 @@ from bires.envs.oracle import check
 from bires.frames import Frames
 from bires.hardware import choose_workers
 from bires.population import Compiled, compiled
-from bires.program import make_program
+from bires.program import make_program, work
 from bires.rules import Needs
 from bires.types import Space
 
@@ -128,8 +128,9 @@ class Bench:
         """Updates of every member with the environments standing still."""
 
         def work(cohort: Cohort) -> None:
+            rows = cohort.gather()
             for clock in range(self.clock, self.clock + count):
-                cohort.learn(self.compiled, clock)
+                cohort.update(self.compiled, rows, np.int32(clock))
                 np.asarray(cohort.action)
 
         self._each(work)
@@ -174,10 +175,10 @@ def population(config: Config, workers: int | None = None) -> Bench:
     """A population past its warm-up, its replay full of random transitions."""
     everyone = configs.members(config)
     made = recipe_of(config)
-    placement = hardware.place(len(everyone))
     space = probe(made)
     capacity = PIXEL_CAPACITY if space.pixels else CAPACITY
     program = make_program(config, everyone, space, capacity)
+    placement = hardware.place(len(everyone), work(program, config.update_every))
     cost = math.inf if program.oracle else step_seconds(made)
     count = choose_workers(len(everyone), workers, made.portable, cost)
     physics = check(made) if program.oracle else 0
