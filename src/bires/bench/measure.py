@@ -33,6 +33,8 @@ from bires.rules import Needs
 from bires.types import Space
 
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
+DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
+"""What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
 
 
 def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
@@ -163,7 +165,9 @@ class Bench:
 def plain(task: str, space: Space, rule: str, members: int) -> Config:
     """The usual configuration of DDPG, or of DQN where actions are discrete, with one rule."""
     algorithm = "dqn" if space.choices else "ddpg"
-    return make_config(task, {"algorithm": (algorithm,), "rule": (rule,), "seed": tuple(range(members)), "warmup": 1})
+    sizes = DQN_SIZES if space.choices and space.pixels is None else {}
+    settings = {"algorithm": (algorithm,), "rule": (rule,), "seed": tuple(range(members)), "warmup": 1}
+    return make_config(task, settings | sizes)
 
 
 def build(task: str, rule: str, members: int, workers: int | None = None) -> Bench:
