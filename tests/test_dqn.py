@@ -1,5 +1,6 @@
 """The DQN agent against a plain transcription of the paper's rules with Optax, and on probes with known values."""
 
+import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -228,7 +229,8 @@ def assert_same_moment(a, b, capacity):
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, monkeypatch):
+@pytest.mark.parametrize("task", ["CartPole-v1", "LunarLander-v3"])
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, monkeypatch):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
     from bires.api import make_config
     from bires.options import Options, Stopped
@@ -236,7 +238,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, mon
 
     settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
-    config = make_config("CartPole-v1", settings)
+    config = make_config(task, settings)
     monkeypatch.setattr("bires.trainer.STRIDE", 1)
     train(config, tmp_path / "straight", Options(workers=0))
     polled = iter(range(1000))
@@ -248,6 +250,15 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, mon
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
     updates = arrays(tmp_path / "straight")["state/learner.optimiser.updates"]
     np.testing.assert_array_equal(updates, np.full(len(updates), -(-(90 - 20) // 3)))
+
+
+def test_a_simulator_that_is_not_installed_is_named(tmp_path, quick, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(bires.UserError, match=r"'LunarLander-v3' needs Box2D. Type: pip install 'bires\[box2d\]'"):
+        bires.train("LunarLander-v3", algorithm="dqn", out=tmp_path / "run", **quick)
+    assert not (tmp_path / "run" / "manifest.json").exists()
 
 
 def test_members_carry_what_their_agent_has(tmp_path, quick):

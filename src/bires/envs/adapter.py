@@ -165,12 +165,23 @@ class Recipe:
         tasks.register()
         known = self.id in gymnasium.registry or self.spec is None
         mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
-        env = gymnasium.make(self.id if known else EnvSpec.from_json(str(self.spec)), disable_env_checker=True, **mode)
+        spec = self.id if known else EnvSpec.from_json(str(self.spec))
+        try:
+            env = gymnasium.make(spec, disable_env_checker=True, **mode)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise UserError(needed(self.id, str(error))) from error
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         return Environment(env, self.protocol)
+
+
+def needed(task: str, said: str) -> str:
+    """What to type for a task whose simulator is not installed."""
+    if "box2d" in said.lower():
+        return f"Task {task!r} needs Box2D. Type: pip install 'bires[box2d]'"
+    return f"Task {task!r} needs a package that is not installed. Gymnasium says: {said}"
 
 
 def recipe_of(config: Config) -> Recipe:
