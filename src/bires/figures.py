@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,12 @@ def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], la
     ax.minorticks_off()
     ax.set_ylabel("improvement of the AUC")
     ax.set_title(f"{label}, 95 % intervals")
+    without = [name for name, _ in gains if name not in dict(known)]
+    if without:
+        ax.set_xlabel(
+            "\n".join(wrap(f"nothing to improve on (the baseline's AUC is 0): {', '.join(without)}", 100)),
+            fontsize="small",
+        )
     ax.spines[["top", "right"]].set_visible(False)
     return save(figure, panels, paths)
 
