@@ -26,8 +26,8 @@ from bires.figures import COLOURS, DASHES
 from bires.models import training
 from bires.options import Options
 from bires.policies import newest_checkpoint
-from bires.resume import unflatten
 from bires.runs import Folder, Run
+from bires.snapshots import unflatten
 from bires.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ LAYERS = (
     ("dreaming",),
     ("evaluation", "checkpoint", "runs"),
     ("cohort",),
-    ("resume",),
+    ("snapshots",),
     ("policies",),
     ("video",),
     ("trainer",),

@@ -55,7 +55,7 @@ def values_of(run, observation):
     """Q(s, μ(s)) of every member at one observation."""
     trainer = Trainer(run.config, Folder(run.path), Options(workers=0))
     from bires.policies import newest_checkpoint
-    from bires.resume import unflatten_learners
+    from bires.snapshots import unflatten_learners
 
     count = len(trainer.members)
     learner = unflatten_learners(trainer.program, newest_checkpoint(run), np.arange(count))

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bires import config as configs
+from bires.checkpoint import Store
 from bires.config import Config
 from bires.display import Display
 from bires.errors import UserError, unknown
+from bires.lock import Lock
 from bires.options import Options
-from bires.runs import Run
+from bires.runs import Folder, Run
 from bires.trainer import train as run_training
 from bires.validation import validate
 
@@ -50,9 +52,29 @@ def compare(task: str, **settings: Any) -> Run:
     return train(task, **settings)
 
 
-def resume(path: str | os.PathLike[str], *, workers: int | None = None, quiet: bool = False) -> Run:
-    """Continues a run exactly where its newest checkpoint left it."""
+def resume(
+    path: str | os.PathLike[str], *, steps: int | None = None, workers: int | None = None, quiet: bool = False
+) -> Run:
+    """Continues a run exactly where its newest checkpoint left it, to its end or to more ``steps`` than it had."""
+    if steps is not None:
+        lengthen(Path(path), steps)
     return start(Run(path).config, path, Options(workers), Display(quiet=quiet))
+
+
+def lengthen(path: Path, steps: int) -> None:
+    """Makes a run one of ``steps`` in all; `resume` then trains what is missing, as if that had been asked for."""
+    run = Run(path)
+    if steps < run.config.steps:
+        raise UserError(
+            f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
+        )
+    longer = replace(run.config, steps=steps)
+    validate(longer)
+    if not Store(path).steps():
+        raise UserError(f"{path} has no checkpoint to go on from; nothing was changed. Train anew, with another --out.")
+    if steps > run.config.steps:
+        with Lock(path, Options.patience):
+            Folder(path).lengthen(steps, configs.members(longer))
 
 
 def make_config(task: str, settings: dict[str, Any]) -> Config:

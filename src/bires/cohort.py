@@ -209,7 +209,7 @@ class Cohort:
         """Member i of the cohort stays as it is from now on."""
         if self.pool.board.status[i] == IDLE:
             return
-        self.pool.board.status[i] = IDLE
+        self.pool.board.rest(i)
         mine = np.arange(len(self.members)) == i
         alive = np.asarray(self.state.alive) & ~mine
         at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)

@@ -13,8 +13,8 @@ from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.envs.adapter import Environment, recipe_of
 from bires.errors import UserError
 from bires.program import Program, make_agent
-from bires.resume import unflatten_learners
 from bires.runs import Run
+from bires.snapshots import unflatten_learners
 
 
 def newest_checkpoint(run: Run) -> Checkpoint:

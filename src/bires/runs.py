@@ -131,6 +131,16 @@ class Folder:
         data["end"] = now()
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
+    def lengthen(self, steps: int, members: Sequence[Member]) -> None:
+        """Makes a run one of more steps, not finished yet; the manifest says when, and how many it had."""
+        table = read_csv(self.path / "members.csv")
+        diverged = {int(row["member"]): int(row["diverged_at"]) for row in table.rows() if row["status"] == "diverged"}
+        data = json.loads((self.path / "manifest.json").read_text())
+        data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
+        data["config"]["steps"], data["end"] = steps, None
+        self.write_members(configs.from_json(data["config"]), members, diverged)
+        write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
+
     def keep_traceback(self, member: int, text: str) -> Path:
         path = self.path / "errors" / f"member-{member}.txt"
         path.parent.mkdir(exist_ok=True)

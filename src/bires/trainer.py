@@ -30,8 +30,8 @@ from bires.models.training import columns as model_columns
 from bires.options import Options, Progress, Stopped
 from bires.population import compiled
 from bires.program import PLANNING_SUMS, make_program, model, work
-from bires.resume import capture, require_ours, restore
 from bires.runs import Folder, Run
+from bires.snapshots import capture, require_ours, restore
 from bires.validation import validate
 
 STRIDE = 50

@@ -94,14 +94,19 @@ class Compare:
 
 @dataclass(frozen=True)
 class Resume:
-    """Continue a run where its newest checkpoint left it."""
+    """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
 
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    steps: Whole | None = None
+    """Train on to so many steps in all; default: as many as the run was made for."""
     manner: Manner = Manner()
 
     def run(self) -> int:
+        from bires.api import lengthen
         from bires.runs import Run
 
+        if self.steps is not None:
+            lengthen(self.run_folder, self.steps)
         config = Run(self.run_folder).config
         return train(config, Output(**vars(self.manner), out=self.run_folder))
 

@@ -18,8 +18,8 @@ from bires.hardware import choose_workers
 from bires.policies import newest_checkpoint
 from bires.population import compiled
 from bires.program import Program, make_agent
-from bires.resume import unflatten_learners
 from bires.runs import EVALUATION_COLUMNS, Run
+from bires.snapshots import unflatten_learners
 from bires.tables import Table
 
 

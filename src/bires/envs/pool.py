@@ -90,12 +90,18 @@ class Pool:
             except LOST:
                 self._heal(worker)
 
-    def begin(self, starts: Sequence[Start]) -> None:
-        """Starts slots; returns when all of them have their first observation."""
+    def rest(self, starts: Sequence[Start]) -> None:
+        """Takes note of slots that do not step any more: how far they had come."""
         for start in starts:
             self._starts[start.slot] = start
             self._log.restart(start)
-            self.board.episode[start.slot], self.board.status[start.slot] = start.episode, ACTIVE
+            self.board.episode[start.slot] = start.episode
+
+    def begin(self, starts: Sequence[Start]) -> None:
+        """Starts slots; returns when all of them have their first observation."""
+        self.rest(starts)
+        for start in starts:
+            self.board.status[start.slot] = ACTIVE
         if self._local is not None:
             for start in starts:
                 self._local.begin(start)

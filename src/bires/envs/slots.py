@@ -78,6 +78,14 @@ class Board:
         self.next_physics = take((slots, physics), np.float64)
         """The physics state after it, before any new episode."""
 
+    def rest(self, slot: int) -> None:
+        """A slot that takes no more steps has nothing to tell: its row is zero, before a resume and after."""
+        self.status[slot] = IDLE
+        for row in (self.next_observation, self.observation, self.reward, self.physics, self.next_physics):
+            row[slot] = 0
+        for flag in (self.terminated, self.truncated, self.first, self.life_lost):
+            flag[slot] = False
+
 
 class Slots:
     """The environments of some rows of a board."""

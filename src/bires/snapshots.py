@@ -108,12 +108,13 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
             getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
 
     def rebuild(cohort: Cohort) -> None:
-        starts = [
-            Start(i, m.seed, TRAIN, data["episodes"][m.member], actions=arrays[f"episode/{m.member}"].tolist())
+        actions = {m.member: arrays[f"episode/{m.member}"].tolist() for m in cohort.members}
+        starts = {
+            m.member: Start(i, m.seed, TRAIN, data["episodes"][m.member], actions=actions[m.member])
             for i, m in enumerate(cohort.members)
-            if m.member not in trainer.diverged
-        ]
-        cohort.pool.begin(starts)
+        }
+        cohort.pool.rest([start for member, start in starts.items() if member in trainer.diverged])
+        cohort.pool.begin([start for member, start in starts.items() if member not in trainer.diverged])
 
     trainer.each(rebuild)
 

@@ -1,0 +1,45 @@
+"""A run that is made longer ends as if it had been asked for from the start."""
+
+import json
+import shutil
+
+import pytest
+
+import bires
+from tests.test_cli import bires as typed
+from tests.test_training import assert_same_state, contents
+
+GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
+
+
+@pytest.mark.parametrize("replay", [50, 1000])
+def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
+    """With a replay that wraps, and with one that grows; one learning rate diverges before the first end."""
+    quick |= GRID | {"eval_every": 20, "replay": replay}
+    bires.train("pendulum-swingup", out=tmp_path / "straight", **quick | {"steps": 100})
+    bires.train("pendulum-swingup", out=tmp_path / "longer", **quick | {"steps": 60})
+    run = bires.resume(tmp_path / "longer", steps=100, quiet=True)
+    assert contents(tmp_path / "straight") == contents(tmp_path / "longer")
+    assert_same_state(tmp_path / "straight", tmp_path / "longer")
+    assert run.finished
+    assert run.config.steps == 100
+    assert [told["steps"] for told in run.manifest["lengthened"]] == [60]
+    assert {row["status"] for row in run.members.rows()} == {"finished", "diverged"}
+
+
+def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
+    run = bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+    before = (run.path / "manifest.json").read_bytes()
+    done = typed("resume", str(run.path), "--steps", "30")
+    assert done.returncode == 2
+    assert "--steps was given 30" in done.stderr
+    assert "60 steps" in done.stderr
+    same = typed("resume", str(run.path), "--steps", "60")
+    assert same.returncode == 0
+    assert "is finished" in same.stdout
+    shutil.rmtree(run.path / "checkpoints")
+    gone = typed("resume", str(run.path), "--steps", "90")
+    assert gone.returncode == 2
+    assert "no checkpoint" in gone.stderr
+    assert (run.path / "manifest.json").read_bytes() == before
+    assert json.loads(before)["end"]
