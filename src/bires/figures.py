@@ -137,10 +137,8 @@ def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], la
     ax.set_title(f"{label}, 95 % intervals")
     without = [name for name, _ in gains if name not in dict(known)]
     if without:
-        ax.set_xlabel(
-            "\n".join(wrap(f"nothing to improve on (the baseline's AUC is 0): {', '.join(without)}", 100)),
-            fontsize="small",
-        )
+        text = f"nothing to improve on (the baseline's AUC is 0): {', '.join(without)}"
+        ax.set_xlabel("\n".join(wrap(text, 100, break_on_hyphens=False)), fontsize="small")
     ax.spines[["top", "right"]].set_visible(False)
     return save(figure, panels, paths)
 
