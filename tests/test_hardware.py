@@ -62,6 +62,7 @@ def test_cohorts_take_turns_where_their_workers_are_more_than_the_cores(
 )
 def test_a_little_work_stays_on_one_core(task, settings, cohorts, tmp_path, monkeypatch):
     monkeypatch.setattr(hardware, "SMALL", 1e8)
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 2)
     config = make_config(task, settings | {"seed": tuple(range(8)), "replay": 100})
     trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
