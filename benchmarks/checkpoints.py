@@ -22,6 +22,7 @@ import numpy as np
 
 from bires.config import Config
 from bires.options import Options, Stopped
+from bires.population import shapes
 from bires.runs import Folder
 from bires.trainer import Trainer
 
@@ -48,7 +49,7 @@ def main(timed: int = 300) -> None:
         log_every=EVERY,
     )
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Folder(Path(folder)), Options(checkpoint_minutes=1e9))
+        trainer = Trainer(config, Folder(Path(folder)), Options(cohorts="threads", checkpoint_minutes=1e9))
         clock = {"start": 0.0, "step": 0}
 
         def look() -> bool:
@@ -69,9 +70,10 @@ def main(timed: int = 300) -> None:
 
         with contextlib.suppress(Stopped):
             trainer.run(None, look)
-        state = [cohort.state._replace(storage=None) for cohort in trainer.cohorts]
-        result["bytes_of_learners"] = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-        width = trainer.cohorts[0].state.storage.shape[2]
+        members = shapes(trainer.program, len(trainer.members))
+        leaves = jax.tree.leaves(members._replace(storage=None))
+        result["bytes_of_learners"] = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+        width = members.storage.shape[2]
         result["bytes_of_new_rows"] = len(trainer.members) * EVERY * width * np.dtype(np.float32).itemsize
     result["share_of_time"] = result["seconds_to_write"] / result["seconds_per_interval"]
     result["bytes_ratio"] = result["bytes_written"] / (result["bytes_of_learners"] + result["bytes_of_new_rows"])

@@ -26,6 +26,7 @@ from bires.figures import COLOURS, DASHES
 from bires.models import training
 from bires.options import Options
 from bires.policies import newest_checkpoint
+from bires.population import shapes
 from bires.runs import Folder, Run
 from bires.snapshots import unflatten
 from bires.trainer import Trainer
@@ -72,9 +73,9 @@ class Mind:
     """A member: its policy, its critic and its model."""
 
     def __init__(self, run: Run, trainer: Trainer, member: int) -> None:
-        shapes = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(1))
+        shape = shapes(trainer.program, 1)
         arrays = {k.removeprefix("state/"): v for k, v in newest_checkpoint(run).arrays.items()}
-        state = unflatten(shapes._replace(storage=None), arrays, np.array([member]))
+        state = unflatten(shape._replace(storage=None), arrays, np.array([member]))
         learner, model = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf[0]), (state.learner, state.model))
         agent, learning = trainer.program.agent, trainer.program.learning
         assert learning is not None

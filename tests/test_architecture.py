@@ -7,7 +7,7 @@ import bires
 
 SOURCE = Path(bires.__file__).parent
 LAYERS = (
-    ("errors", "types", "algorithms", "defaults", "config"),
+    ("errors", "types", "algorithms", "defaults", "config", "processes"),
     ("rules", "networks", "exploration", "frames", "replay", "optimisers", "packing", "validation"),
     ("agents", "linear"),
     ("models",),
@@ -19,7 +19,7 @@ LAYERS = (
     ("dreaming",),
     ("evaluation", "checkpoint", "runs"),
     ("cohort",),
-    ("snapshots",),
+    ("crew", "snapshots"),
     ("policies",),
     ("video",),
     ("trainer",),

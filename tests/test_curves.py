@@ -114,3 +114,16 @@ def test_planners_are_told_apart_by_their_own_numbers(tmp_path, model):
     assert guess(panels) == model
     two = curves(make_run(tmp_path / "b", replace(config, planning_steps=(1, 4)), by_seed))
     assert [kind.label for kind in two][:3] == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
+
+
+def test_titles_say_no_more_than_it_takes_to_tell_panels_apart(tmp_path):
+    oracle = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"))
+    learned = replace(oracle, model="learned", model_scale="small", ensemble=2)
+    runs = [oracle, learned, replace(learned, ensemble=3), replace(PAIR, task="Swimmer")]
+    panels = collect([make_run(tmp_path / str(i), config, by_seed) for i, config in enumerate(runs)])
+    assert [panel.title for panel in panels] == [
+        "Hopper, model=oracle",
+        "Hopper, model=learned, ensemble=2",
+        "Hopper, model=learned, ensemble=3",
+        "Swimmer",
+    ]

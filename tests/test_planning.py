@@ -25,7 +25,7 @@ from bires.trainer import Trainer, train
 from bires.types import Transition
 from tests import environments  # noqa: F401
 from tests.test_ddpg import batch_of, different_targets
-from tests.test_training import arrays, contents
+from tests.test_training import arrays, cohorts_of, contents
 
 FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
 GAMMA, ETA = 0.5, 0.25
@@ -238,7 +238,7 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
     Folder(tmp_path).create(config, trainer.members, {})
     kept: list[tuple[Any, Any, Any]] = []
-    opening = Trainer._open_cohorts
+    making = Trainer.make_crew
 
     def watch(cohort):
         dream = cohort.dreamer.dream
@@ -250,14 +250,15 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
 
         cohort.dreamer.dream = watched
 
-    def spying(trainer, opened):
-        opening(trainer, opened)
-        for cohort in trainer.cohorts:
+    def spying(trainer, lanes):
+        crew: Any = making(trainer, lanes)
+        for cohort in crew.cohorts:
             watch(cohort)
+        return crew
 
-    monkeypatch.setattr(Trainer, "_open_cohorts", spying)
+    monkeypatch.setattr(Trainer, "make_crew", spying)
     trainer.run(None)
-    assert len(kept) == 40 * len(trainer.cohorts)
+    assert len(kept) == 40 * len(cohorts_of(trainer))
     o, a = trainer.space.observation, trainer.space.action
     seen = 0
     for storage, positions, answer in kept:

@@ -20,7 +20,7 @@ from bires.checkpoint import Store
 from bires.envs import pool
 from bires.options import Options, Stopped
 from bires.trainer import Trainer, train
-from tests.test_training import arrays, assert_same_state, contents
+from tests.test_training import arrays, assert_same_state, cohorts_of, contents
 
 
 def configured(quick, **more):
@@ -162,7 +162,7 @@ def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypa
 
     def hang(trainer: Trainer) -> bool:
         if trainer.step == 40 and not hung:
-            hung.extend(trainer.cohorts[0].pool.worker_pids()[:1])
+            hung.extend(cohorts_of(trainer)[0].pool.worker_pids()[:1])
             os.kill(hung[0], signal.SIGSTOP)
         return False
 
@@ -172,7 +172,7 @@ def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypa
     folder.create(config, trainer.members, {})
     trainer.run(None, lambda: hang(trainer))
     assert hung
-    assert sum(cohort.pool.healed for cohort in trainer.cohorts) == 1
+    assert sum(cohort.pool.healed for cohort in cohorts_of(trainer)) == 1
     assert contents(tmp_path / "calm") == contents(tmp_path / "hung")
     assert_same_state(tmp_path / "calm", tmp_path / "hung")
 

@@ -18,7 +18,9 @@ from bires import population
 from bires.algorithms import ALGORITHMS
 from bires.api import make_config
 from bires.checkpoint import Store
+from bires.cohort import Cohort
 from bires.config import Config
+from bires.crew import Threads
 from bires.envs.tasks import SHORT
 from bires.options import Options, Stopped
 from bires.rules import RULES
@@ -101,6 +103,12 @@ def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
     assert values_of(paper, [1.0])[0] == pytest.approx(1 / (1 - 0.8 * 0.9), abs=0.3)
 
 
+def cohorts_of(trainer: Trainer) -> list[Cohort]:
+    """Those of a trainer whose cohorts are in this process."""
+    assert isinstance(trainer.crew, Threads)
+    return trainer.crew.cohorts
+
+
 def test_the_actor_finds_the_best_action(tmp_path):
     settings = LEARN | {"steps": 4000, "eval_every": 4000, "actor_lr": 1e-3}
     run = bires.train(PROBE + "Target-v0", algorithm=["ddpg", "bi-res-ddpg"], out=tmp_path / "run", **settings)
@@ -118,9 +126,10 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     trainer = Trainer(config, Folder(tmp_path), Options())
     Folder(tmp_path).create(config, trainer.members, {})
     trainer.run(None)
-    sizes = {len(cohort.members) for cohort in trainer.cohorts}
-    devices = len({cohort.device for cohort in trainer.cohorts})
-    learn: Any = trainer.compiled.learn
+    cohorts = cohorts_of(trainer)
+    sizes = {len(cohort.members) for cohort in cohorts}
+    devices = len({cohort.device for cohort in cohorts})
+    learn: Any = cohorts[0].compiled.learn
     assert learn._cache_size() <= len(sizes) * devices
     rules = {row["rule"] for row in bires.load(tmp_path).members.rows()}
     assert rules == set(RULES)

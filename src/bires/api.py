@@ -18,7 +18,7 @@ from bires.config import Config
 from bires.display import Display
 from bires.errors import UserError, unknown
 from bires.lock import Lock
-from bires.options import Options
+from bires.options import Cohorts, Options
 from bires.runs import Folder, Run
 from bires.trainer import train as run_training
 from bires.validation import validate
@@ -29,6 +29,7 @@ def train(
     *,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
+    cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
     quiet: bool = False,
@@ -36,11 +37,11 @@ def train(
 ) -> Run:
     """Trains a population and returns its run; calling it again with the same ``out`` continues it.
 
-    ``workers``, ``checkpoint_minutes`` and ``keep_going`` are those of `bires.options.Options`. Settings are the fields
-    of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg", "bi-res-ddpg"], eta=0.05``.
-    ``seeds=5`` is short for ``seed=range(5)``.
+    ``workers``, ``cohorts``, ``checkpoint_minutes`` and ``keep_going`` are those of `bires.options.Options`. Settings
+    are the fields of `bires.config.Config`; one value or several of each, e.g. ``algorithm=["ddpg", "bi-res-ddpg"],
+    eta=0.05``. ``seeds=5`` is short for ``seed=range(5)``.
     """
-    options = Options(workers, checkpoint_minutes, keep_going)
+    options = Options(workers, cohorts, checkpoint_minutes, keep_going)
     return start(make_config(task, settings), out, options, Display(quiet=quiet))
 
 

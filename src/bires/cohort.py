@@ -6,8 +6,7 @@ slowest before the trainer asks for a common moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -37,8 +36,16 @@ class Crowd(NamedTuple):
     """Numbers in a physics state, where the oracle is asked."""
     packed: bool = False
     """Few arrays instead of many: for devices where starting a program costs more than the copies."""
-    turn: AbstractContextManager[Any] = nullcontext()
-    """Held while the environments step, where cohorts take turns."""
+
+
+class Common(NamedTuple):
+    """What the cohorts of a run share."""
+
+    config: Config
+    recipe: Recipe
+    program: Program
+    compiled: Compiled
+    crowd: Crowd
 
 
 class Frozen(NamedTuple):
@@ -53,21 +60,23 @@ class Frozen(NamedTuple):
 class Cohort:
     """Members that share a device: their state there, and their environments here."""
 
-    def __init__(
-        self, members: list[Member], device: Any, recipe: Recipe, program: Program, config: Config, crowd: Crowd
-    ) -> None:
-        self.members, self.device, self.program, self.config = members, device, program, config
-        count = len(members)
+    def __init__(self, common: Common, members: Sequence[Member], device: Any) -> None:
+        self.members, self.device, self.config = members, device, common.config
+        self.program, self.compiled = common.program, common.compiled
+        program, crowd, count = common.program, common.crowd, len(members)
         groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
-        self.pool = Pool(recipe, program.space, groups, crowd.workers, oracle_needs(program, crowd.physics, count))
+        self.pool = Pool(
+            common.recipe, program.space, groups, crowd.workers, oracle_needs(program, crowd.physics, count)
+        )
         self.dreamer = Dreamer(self.pool, members, program) if program.oracle else None
-        self.lanes = Lanes(self.pool, 1, members, config) if crowd.lanes else None
+        self.lanes = Lanes(self.pool, 1, members, common.config) if crowd.lanes else None
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
-        self._packs, self._turn = crowd.packed and self.dreamer is None, crowd.turn
-        self._compiled: Compiled
+        self._packs = crowd.packed and self.dreamer is None
         self._state: State | None = None
         self._packed: tuple[Template, Packed] | None = None
         self.action: Any
+        self.returning: dict[str, np.ndarray] = {}
+        """The replay on its way back from a checkpoint."""
         self.frozen: list[Frozen] = []
         """Members that froze since the trainer last looked."""
         self.running_return = np.zeros(count)
@@ -78,7 +87,7 @@ class Cohort:
         """The members on their device."""
         if self._packed is not None:
             like, (parts, storage, _) = self._packed
-            state, _ = self._compiled.unpack(like, parts)
+            state, _ = self.compiled.unpack(like, parts)
             self.state = state._replace(storage=storage)
         assert self._state is not None
         return self._state
@@ -87,7 +96,7 @@ class Cohort:
     def state(self, state: State) -> None:
         self._state, self._packed = state, None
 
-    def begin(self, compiled: Compiled) -> None:
+    def begin(self) -> None:
         """Fresh members at the start of their first episodes."""
         self.pool.begin([Start(i, member.seed, TRAIN) for i, member in enumerate(self.members)])
         if self.pool.failures:
@@ -97,14 +106,14 @@ class Cohort:
         observation = self.pool.board.observation[: len(self.members)].copy()
         numbers = seeds.tolist()
         fresh = (learners(self.program, numbers), seeds, observation, models(self.program, numbers))
-        self.state = compiled.init(*jax.device_put(fresh, self.device))
+        self.state = self.compiled.init(*jax.device_put(fresh, self.device))
         self.action = self.state.action
 
-    def run(self, compiled: Compiled, start: int, stop: int) -> None:
+    def run(self, start: int, stop: int) -> None:
         """The steps [start, stop) of all members."""
         for clock in range(start, stop):
             self.step_environments()
-            self.learn(compiled, clock)
+            self.learn(clock)
             if self.pool.failures:
                 self._freeze_failed(clock + 1)
         self.action.block_until_ready()
@@ -112,35 +121,36 @@ class Cohort:
     def step_environments(self) -> None:
         """Waits for the actions and lets the environments take a step."""
         self.pool.board.action[: len(self.members)] = np.asarray(self.action)
-        with self._turn:
-            self.pool.send(0)
-            self.pool.wait(0)
+        self.pool.send(0)
+        self.pool.wait(0)
 
-    def learn(self, compiled: Compiled, clock: int) -> None:
+    def learn(self, clock: int) -> None:
         """Starts the members' step number ``clock`` on the device."""
         incoming, now, past = self.gather(), np.int32(clock), clock - self.config.warmup
+        compiled = self.compiled
         if self.dreamer is not None:
             self.dreamer.keep(clock)
         if past >= 0 and past % self.config.update_every == 0:
-            self.update(compiled, incoming, now)
+            self.update(incoming, now)
             return
         if past >= -1:
-            self._step(compiled, compiled.packed_act if self._packs else compiled.act, incoming, now)
+            self._step(compiled.packed_act if self._packs else compiled.act, incoming, now)
         else:
             self.state, self.action = compiled.warm(self.state, incoming, now)
         if self.program.learning is not None and clock >= self.program.learning.start:
             self.state = compiled.fit(self.state, now)
 
-    def update(self, compiled: Compiled, incoming: np.ndarray, now: np.int32) -> None:
+    def update(self, incoming: np.ndarray, now: np.int32) -> None:
         """One call; or two, with the simulator's answers between them."""
+        compiled = self.compiled
         if self.dreamer is None:
-            self._step(compiled, compiled.packed_learn if self._packs else compiled.learn, incoming, now)
+            self._step(compiled.packed_learn if self._packs else compiled.learn, incoming, now)
             return
         self.state, drawn = compiled.draw(self.state, self.hyper, incoming, now)
         answers = self.dreamer.dream(compiled, self.state, drawn)
         self.state, self.action = compiled.finish(self.state, self.hyper, incoming, answers, now)
 
-    def _step(self, compiled: Compiled, function: Callable[..., Any], incoming: Any, now: np.int32) -> None:
+    def _step(self, function: Callable[..., Any], incoming: Any, now: np.int32) -> None:
         """One call, packed where that is the way of the device."""
         if not self._packs:
             self.state, self.action = function(self.state, self.hyper, incoming, now)
@@ -149,18 +159,18 @@ class Cohort:
             state, storage = self.state._replace(storage=None), self.state.storage
             tree = state, self.hyper
             like = template(tree)
-            packed = Packed(compiled.pack(like, tree), storage, jax.device_put(now, self.device))
-            self._packed, self._state, self._compiled = (like, packed), None, compiled
+            packed = Packed(self.compiled.pack(like, tree), storage, jax.device_put(now, self.device))
+            self._packed, self._state = (like, packed), None
         like, packed = self._packed
         packed, self.action = function(like, packed, incoming)
         self._packed = like, packed
         self.action.copy_to_host_async()
 
-    def evaluate(self, compiled: Compiled, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
+    def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
         """Rows of evaluations.csv without their step, of the members that are not gone."""
         assert self.lanes is not None
         active = np.array([member.member not in gone for member in self.members])
-        rows = evaluate(self.lanes, compiled.policy, self.state.learner, active)
+        rows = evaluate(self.lanes, self.compiled.policy, self.state.learner, active)
         self._freeze_failed(step)
         return rows
 

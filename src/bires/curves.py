@@ -69,7 +69,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
     """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        common = {key: value for key, value in configs.to_json(run.config).items() if key not in POOLED}
+        common = {key: value for key, value in settings_of(run).items() if key not in POOLED}
         groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
     titles = distinct_titles([group[0] for group in groups.values()])
     return [
@@ -79,17 +79,22 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
 
 
 def distinct_titles(runs: Sequence[Run]) -> list[str]:
-    """The tasks' names, with the settings that tell panels of the same task apart."""
+    """The tasks' names, with as many settings as it takes to tell panels of the same task apart."""
     titles = []
     for run in runs:
-        mine, twins = configs.to_json(run.config), [other for other in runs if other.config.task == run.config.task]
-        differing = [
-            name
-            for name in mine
-            if name not in POOLED and any(configs.to_json(other.config)[name] != mine[name] for other in twins)
-        ]
-        titles.append(run.config.task + "".join(f", {name}={mine[name]}" for name in differing))
+        mine = settings_of(run)
+        twins = [theirs for theirs in map(settings_of, runs) if theirs["task"] == mine["task"] and theirs != mine]
+        title = run.config.task
+        for name in (name for name in mine if name not in POOLED):
+            if any(theirs[name] != mine[name] for theirs in twins):
+                title += f", {name}={mine[name]}"
+                twins = [theirs for theirs in twins if theirs[name] == mine[name]]
+        titles.append(title)
     return titles
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    return configs.to_json(run.config)
 
 
 def curves(*runs: Run) -> list[Curves]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +34,10 @@ SMALL = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
 
+LONG = 2e12
+"""Floating-point operations per core (about a minute) from which on it pays to start a process for each cohort."""
+
+
 TELLING_S = 0.5e-3
 """About what waking a worker and waiting for its reply costs on a busy machine."""
 FEW = 2
@@ -46,6 +49,25 @@ def cores() -> int:
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = os.environ.get("BIRES_CORES", "")
     return min(bound, max(1, int(share))) if share.isdecimal() else bound
+
+
+@contextmanager
+def confined(share: int, of: int) -> Iterator[None]:
+    """Shows this process no more cores than share number ``share`` of ``of`` has, where the system can.
+
+    XLA has as many threads as it sees cores when it starts. One is right for a process that has one core to itself:
+    it then does all in the thread that asks. Afterwards the system may put the process on any core again.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    bound = os.sched_getaffinity(0)
+    size = max(1, cores() // of)
+    os.sched_setaffinity(0, sorted(bound)[share * size :][:size] or bound)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, bound)
 
 
 @dataclass(frozen=True)
@@ -61,6 +83,14 @@ class Placement:
     def platform(self) -> str:
         return str(self.devices[0].platform)
 
+    def processes(self, work: float) -> bool:
+        """Whether cohorts should have processes of their own: on a CPU, with ``work`` operations of the run ahead.
+
+        In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds.
+        """
+        several = self.platform == "cpu" and len(self.cohorts) > 1 and "JAX_NUM_CPU_DEVICES" not in os.environ
+        return several and work / len(self.cohorts) >= LONG
+
     @property
     def packed(self) -> bool:
         """Whether cohorts are kept in few arrays (see `bires.packing`)."""
@@ -69,16 +99,6 @@ class Placement:
     def workers_each(self, count: int) -> int:
         """The processes of each cohort, when all of them have ``count``."""
         return max(1, count // len(self.cohorts)) if count else 0
-
-    def turns(self, workers: int) -> AbstractContextManager[Any]:
-        """Held by a cohort while its ``workers`` step, where cohorts have more of them together than there are cores.
-
-        Left alone they would share the cores, end together and then update together; in turns, some step while others
-        update.
-        """
-        at_once = max(1, cores() // max(1, workers))
-        shared = self.platform != "cpu" and workers > 0 and len(self.cohorts) > at_once
-        return threading.Semaphore(at_once) if shared else nullcontext()
 
 
 def prepare() -> None:

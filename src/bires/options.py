@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
+
+Cohorts = Literal["by-size", "threads", "processes"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Options:
 
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
+    cohorts: Cohorts = "by-size"
+    """Where the members' cohorts compute on a CPU: in threads of this process, or in a process each."""
     checkpoint_minutes: float = 10.0
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False

@@ -20,8 +20,10 @@ from bires.models import training
 from bires.packing import Parts, Template
 from bires.planning import dyna, recipe
 from bires.planning.base import Dreams, Imagined
-from bires.program import DREAM, MODEL, STEP, WARMUP, Program
+from bires.program import DREAM, MODEL, STEP, WARMUP, Program, model
 from bires.types import Params, Space, Transition
+
+shape: Any = jax.ShapeDtypeStruct
 
 
 class State(NamedTuple):
@@ -150,6 +152,15 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
         sums=jnp.zeros((count, len(program.sums))),
         model=model,
     )
+
+
+def shapes(program: Program, count: int) -> State:
+    """What `init` makes of ``count`` members, as shapes."""
+    one = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
+    observation = shape((count, program.space.observation), program.space.dtype)
+    made: State = jax.eval_shape(partial(init, program), learner, shape((count,), np.uint32), observation, learned)
+    return made
 
 
 def insert(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment
 from bires.dreaming import kept_states
 from bires.envs.slots import TRAIN, Start
+from bires.population import shapes
 from bires.program import Program
 
 if TYPE_CHECKING:
@@ -21,26 +23,47 @@ HOST = ("running_return", "finished_sum", "finished_count")
 """What a cohort counts on this side."""
 
 
+class Part(NamedTuple):
+    """A cohort's part of a checkpoint."""
+
+    state: dict[str, np.ndarray]
+    host: dict[str, np.ndarray]
+    running: list[Start]
+    rows: dict[str, np.ndarray]
+    """What the replay gained."""
+
+
+def part_of(cohort: Cohort, start: int, stop: int) -> Part:
+    """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
+    state = cohort.state
+    rows = {**rings(state.storage), **(cohort.dreamer.states if cohort.dreamer else {})}
+    return Part(
+        {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
+        {name: getattr(cohort, name) for name in HOST},
+        [cohort.pool.running(i) for i in range(len(cohort.members))],
+        {name: written(ring, start, stop) for name, ring in rows.items()} if start < stop else {},
+    )
+
+
 def capture(trainer: Trainer) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
-    cohorts = trainer.cohorts
-    arrays: dict[str, np.ndarray] = {}
-    parts = [flatten(cohort.state._replace(storage=None)) for cohort in cohorts]
-    for name in parts[0]:
-        arrays[f"state/{name}"] = np.concatenate([np.asarray(part[name]) for part in parts])
-    for name in HOST:
-        arrays[f"host/{name}"] = np.concatenate([getattr(cohort, name) for cohort in cohorts])
-    running = [cohort.pool.running(i) for cohort in cohorts for i in range(len(cohort.members))]
-    for member, start in enumerate(running):
-        actions = np.asarray(start.actions, np.float32).reshape(-1, trainer.space.action)
-        arrays[f"episode/{member}"] = actions
-    save_new_rows(trainer)
+    oldest = max(0, trainer.step - trainer.capacity)
+    start = max(trainer.segments[-1].stop if trainer.segments else 0, oldest)
+    parts: list[Part] = trainer.crew.each(part_of, start, trainer.step)
+    arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
+    arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
+    running = [one for part in parts for one in part.running]
+    for member, one in enumerate(running):
+        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, trainer.space.action)
+    if start < trainer.step:
+        trainer.segments.append(trainer.store.save_replay(joined([part.rows for part in parts]), start))
+    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
     return Checkpoint(
         trainer.step,
         arrays,
         {
             "sizes": {"evaluations": trainer.evaluations.certain(), "metrics": trainer.metrics.certain()},
-            "episodes": [start.episode for start in running],
+            "episodes": [one.episode for one in running],
             "returns": {str(member): value for member, value in trainer.returns.items()},
             "diverged": {str(member): step for member, step in trainer.diverged.items()},
         },
@@ -48,23 +71,9 @@ def capture(trainer: Trainer) -> Checkpoint:
     )
 
 
-def save_new_rows(trainer: Trainer) -> None:
-    """Appends a segment with the rows since the last one; forgets segments whose rows have all been overwritten."""
-    start = trainer.segments[-1].stop if trainer.segments else 0
-    oldest = max(0, trainer.step - trainer.capacity)
-    start = max(start, oldest)
-    if start < trainer.step:
-        parts = [replay_of(cohort) for cohort in trainer.cohorts]
-        arrays = {
-            name: np.concatenate([written(part[name], start, trainer.step) for part in parts]) for name in parts[0]
-        }
-        trainer.segments.append(trainer.store.save_replay(arrays, start))
-    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
-
-
-def replay_of(cohort: Cohort) -> dict[str, Any]:
-    """The arrays of a cohort's replay: (members, capacity, ·)."""
-    return {**rings(cohort.state.storage), **(cohort.dreamer.states if cohort.dreamer else {})}
+def joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The cohorts' arrays as the population's."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def written(array: Any, start: int, stop: int) -> np.ndarray:
@@ -75,48 +84,67 @@ def written(array: Any, start: int, stop: int) -> np.ndarray:
     return np.concatenate([np.asarray(array[:, begin:]), np.asarray(array[:, :end])], axis=1)
 
 
+def ringed(storage: Any) -> bool:
+    """Whether a replay has several arrays."""
+    return isinstance(storage, tuple)
+
+
 def rings(storage: Any) -> dict[str, Any]:
-    """The arrays of a replay on the device, by name."""
-    return flatten(storage if isinstance(storage, tuple) else {"rows": storage})
-
-
-def from_rings(template: Any, stored: dict[str, np.ndarray], members: np.ndarray) -> Any:
-    """The replay of some members out of arrays by name."""
-    return unflatten(template, stored, members) if isinstance(template, tuple) else stored["rows"][members]
+    """The arrays of a replay, by name."""
+    return flatten(storage if ringed(storage) else {"rows": storage})
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Puts a checkpoint's members on their devices and rebuilds their episodes."""
-    arrays, data = checkpoint.arrays, checkpoint.data
+    data = checkpoint.data
     trainer.step = checkpoint.step
     trainer.segments = list(checkpoint.replay)
     trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
     trainer.returns = {int(member): value for member, value in data["returns"].items()}
-    stored = load_replay(trainer, checkpoint.replay)
-    for cohort in trainer.cohorts:
-        mine = np.array([member.member for member in cohort.members])
-        whole = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(mine)))
-        template = whole._replace(storage=None)
-        state = unflatten(template, {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
-        state = state._replace(storage=from_rings(whole.storage, stored, mine))
-        if cohort.dreamer is not None:
-            for name, states in cohort.dreamer.states.items():
-                states[:] = stored[name][mine]
-        cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))
-        cohort.action = cohort.state.action
-        for name in HOST:
-            getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
+    trainer.crew.each(make_room, trainer.physics)
+    for segment in checkpoint.replay:
+        rows = load_rows(trainer, segment)
+        steps = np.arange(segment.start, segment.stop) % trainer.capacity
+        mine = [({name: array[part] for name, array in rows.items()}, steps) for part in trainer.crew.parts]
+        trainer.crew.spread(refill, mine)
+    trainer.crew.each(take_up, checkpoint.arrays, data["episodes"], trainer.diverged)
 
-    def rebuild(cohort: Cohort) -> None:
-        actions = {m.member: arrays[f"episode/{m.member}"].tolist() for m in cohort.members}
-        starts = {
-            m.member: Start(i, m.seed, TRAIN, data["episodes"][m.member], actions=actions[m.member])
-            for i, m in enumerate(cohort.members)
-        }
-        cohort.pool.rest([start for member, start in starts.items() if member in trainer.diverged])
-        cohort.pool.begin([start for member, start in starts.items() if member not in trainer.diverged])
 
-    trainer.each(rebuild)
+def make_room(cohort: Cohort, physics: int) -> None:
+    """An empty replay on this side of the device, with the physics states that planners keep beside it."""
+    program, count = cohort.program, len(cohort.members)
+    storage = rings(shapes(program, count).storage)
+    cohort.returning = {name: np.zeros(ring.shape, ring.dtype) for name, ring in storage.items()}
+    cohort.returning |= {name: np.zeros((count, program.capacity, physics)) for name in kept_states(program)}
+
+
+def refill(cohort: Cohort, rows: dict[str, np.ndarray], steps: np.ndarray) -> None:
+    """Puts rows of a segment where they were."""
+    for name, array in rows.items():
+        cohort.returning[name][:, steps] = array
+
+
+def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], gone: dict[int, int]) -> None:
+    """The members as they were, with the replay that came back, and their episodes."""
+    mine = np.array([member.member for member in cohort.members])
+    whole, stored = shapes(cohort.program, len(mine)), cohort.returning
+    state = unflatten(whole._replace(storage=None), {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
+    storage = unflatten(whole.storage, stored, np.arange(len(mine))) if ringed(whole.storage) else stored["rows"]
+    cohort.state = jax.tree.map(jnp.copy, jax.device_put(state._replace(storage=storage), cohort.device))
+    cohort.action = cohort.state.action
+    if cohort.dreamer is not None:
+        for name, states in cohort.dreamer.states.items():
+            states[:] = stored[name]
+    cohort.returning = {}
+    for name in HOST:
+        getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
+    starts = [
+        Start(i, m.seed, TRAIN, episodes[m.member], actions=arrays[f"episode/{m.member}"].tolist())
+        for i, m in enumerate(cohort.members)
+    ]
+    resting = {i for i, m in enumerate(cohort.members) if m.member in gone}
+    cohort.pool.rest([start for start in starts if start.slot in resting])
+    cohort.pool.begin([start for start in starts if start.slot not in resting])
 
 
 def require_ours(trainer: Trainer, checkpoint: Checkpoint) -> None:
@@ -144,7 +172,7 @@ def require_ours(trainer: Trainer, checkpoint: Checkpoint) -> None:
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
         require(actions.dtype == np.float32 and actions.shape[1:] == (trainer.space.action,), "actions")
-    template = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(count))._replace(storage=None)
+    template = shapes(trainer.program, count)._replace(storage=None)
     named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
     unflatten(template, named_arrays, np.arange(count))
     for name in HOST:
@@ -165,21 +193,18 @@ def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.nda
     return unflatten(template, named, members)
 
 
-def load_replay(trainer: Trainer, segments: list[Segment]) -> dict[str, np.ndarray]:
-    """The replay as it was, from its segments, with the physics states that planners keep beside it."""
-    shapes = jax.eval_shape(trainer.compiled.init, *trainer._init_shapes(len(trainer.members))).storage
-    stored = {name: np.zeros(ring.shape, ring.dtype) for name, ring in rings(shapes).items()}
-    lead = (len(trainer.members), trainer.capacity)
-    stored |= {name: np.zeros((*lead, trainer.physics)) for name in kept_states(trainer.program)}
-    for segment in segments:
-        arrays, steps = trainer.store.load_replay(segment), np.arange(segment.start, segment.stop)
-        for name, array in stored.items():
-            found, expected = arrays.get(name), (array.shape[0], len(steps), *array.shape[2:])
-            if found is None or found.dtype != array.dtype or found.shape != expected:
-                held = "nothing" if found is None else f"{found.dtype} {found.shape}"
-                raise CorruptCheckpoint(f"{segment.file} holds {held} as {name!r}, which is not this run's replay")
-            array[:, steps % trainer.capacity] = found
-    return stored
+def load_rows(trainer: Trainer, segment: Segment) -> dict[str, np.ndarray]:
+    """The rows of a segment, which must be what this run would have written."""
+    arrays, lead = trainer.store.load_replay(segment), (len(trainer.members), segment.stop - segment.start)
+    storage = rings(shapes(trainer.program, len(trainer.members)).storage)
+    expected = {name: (ring.dtype, (*lead, *ring.shape[2:])) for name, ring in storage.items()}
+    expected |= {name: (np.dtype(float), (*lead, trainer.physics)) for name in kept_states(trainer.program)}
+    for name, like in expected.items():
+        found = arrays.get(name)
+        if found is None or (found.dtype, found.shape) != like:
+            held = "nothing" if found is None else f"{found.dtype} {found.shape}"
+            raise CorruptCheckpoint(f"{segment.file} holds {held} as {name!r}, which is not this run's replay")
+    return {name: arrays[name] for name in expected}
 
 
 def flatten(state: Any) -> dict[str, Any]:

@@ -6,9 +6,7 @@ import errno
 import math
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from bires import hardware
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
+from bires.crew import Crew, Lost, Processes, Sketch, Threads
 from bires.dreaming import kept_states
 from bires.envs.adapter import probe, recipe_of, step_seconds
 from bires.envs.oracle import check
@@ -28,8 +27,8 @@ from bires.evaluation import lanes_per_member
 from bires.lock import Lock
 from bires.models.training import columns as model_columns
 from bires.options import Options, Progress, Stopped
-from bires.population import compiled
-from bires.program import PLANNING_SUMS, make_program, model, work
+from bires.population import shapes
+from bires.program import PLANNING_SUMS, make_program, work
 from bires.runs import Folder, Run
 from bires.snapshots import capture, require_ours, restore
 from bires.validation import validate
@@ -38,19 +37,18 @@ STRIDE = 50
 """Steps that the cohorts take between two looks at whether to stop."""
 
 
-class CannotWrite(Stopped):
-    """The system takes no more; the run can be continued from its last whole checkpoint once it does."""
+class CannotGoOn(Stopped):
+    """Something outside must change; then the run can be continued from its last whole checkpoint."""
 
-    def __init__(self, trainer: Trainer, error: OSError) -> None:
+    def __init__(self, trainer: Trainer, error: Exception, advice: str) -> None:
         super().__init__(trainer.step)
         whole = trainer.store.steps()
         last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
-        self.args = (
-            f"stopped at step {trainer.step}: {error}; {last}. Make room (disk, quota, file limit) in "
-            f"{trainer.folder.path} first, or use --keep-going to train on without checkpoints",
-        )
+        self.args = (f"stopped at step {trainer.step}: {error}; {last}. {advice}",)
 
 
+ATTEMPTS = 3
+"""How often a run begins, or goes on from its last checkpoint, when the process of a cohort is lost."""
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached."""
 
@@ -72,7 +70,6 @@ class Trainer:
         self.program = make_program(config, self.members, self.space, self.capacity)
         self.placement = hardware.place(len(self.members), work(self.program, config.update_every))
         self.physics = check(self.recipe) if self.program.oracle else 0
-        self.compiled = compiled(self.program, self.placement.options)
         self.diverged: dict[int, int] = {}
         self.returns: dict[int, float] = {}
         self.store = Store(folder.path)
@@ -80,7 +77,20 @@ class Trainer:
         self.saved_at, self.saved_step = time.monotonic(), -1
         self.step = 0
         cost = math.inf if self.program.oracle else step_seconds(self.recipe)
-        self.workers = hardware.choose_workers(len(self.members), options.workers, self.recipe.portable, cost)
+        self.processes = self._choose_processes()
+        asked = 0 if self.processes and options.workers is None else options.workers
+        self.workers = hardware.choose_workers(len(self.members), asked, self.recipe.portable, cost)
+
+    def _choose_processes(self) -> bool:
+        """Whether cohorts have processes of their own; asked-for environment workers say that they need none."""
+        asked, cpu = self.options.cohorts, self.placement.platform == "cpu"
+        if asked == "by-size":
+            ahead = work(self.program, self.config.update_every) * len(self.members) * self.config.steps
+            return self.recipe.portable and not self.options.workers and self.placement.processes(ahead)
+        if asked == "processes" and not (cpu and self.recipe.portable):
+            where = "an accelerator serves one process" if not cpu else "this environment exists in this process only"
+            raise UserError(f"--cohorts was given processes, but {where}. Use --cohorts threads.")
+        return asked == "processes"
 
     def plan(self) -> str:
         """Checks that the population fits; says what it takes."""
@@ -90,7 +100,8 @@ class Trainer:
         there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
         return (
             f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
-            f"{self.placement.platform}, {self.workers or 'no'} environment workers; memory: replay "
+            f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
+            f"environment workers; memory: replay "
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(there)} free"
         )
@@ -102,13 +113,13 @@ class Trainer:
 
     def need(self) -> tuple[int, int]:
         """Bytes of the population on its devices, and those of them that are replay."""
-        shapes = jax.eval_shape(self.compiled.init, *self._init_shapes(len(self.members)))
+        members = shapes(self.program, len(self.members))
 
         def size(tree: Any) -> int:
             return sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
         beside = self.kept if self.placement.platform == "cpu" else 0
-        return size(shapes) + beside, size(shapes.storage) + beside
+        return size(members) + beside, size(members.storage) + beside
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -117,19 +128,16 @@ class Trainer:
         more = PLANNING_SUMS if self.program.planner else ()
         return more + (model_columns(learning) if learning else ())
 
-    def _init_shapes(self, count: int) -> tuple[Any, Any, Any, Any]:
-        one = jax.eval_shape(lambda: (self.program.agent.init(np.random.default_rng(0)), model(self.program, 0)))
-        learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
-        return learner, shape((count,), np.uint32), shape((count, self.space.observation), self.space.dtype), learned
-
     def run(self, checkpoint: Checkpoint | None, stop: Callable[[], bool] = lambda: False) -> None:
         """Trains to the end, or raises `Stopped` once ``stop`` says so."""
         config = self.config
         self.options.say(self.plan())
         with ExitStack() as opened:
-            self._open_cohorts(opened)
+            holders = self.workers or len(self.placement.cohorts)
+            self.crew = self.make_crew(lanes_per_member(len(self.members), config.eval_episodes, holders))
+            opened.callback(self.crew.close)
             if checkpoint is None:
-                self.each(methodcaller("begin", self.compiled))
+                self.crew.each(Cohort.begin)
             else:
                 restore(self, checkpoint)
                 self.saved_step = checkpoint.step
@@ -163,34 +171,21 @@ class Trainer:
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
         while self.step < until and not stop():
             end = min(until, self.step + STRIDE)
-            self.each(methodcaller("run", self.compiled, self.step, end))
+            self.crew.each(Cohort.run, self.step, end)
             self.step = end
             self._record_frozen()
             if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
                 self.save()
 
-    def each(self, work: Callable[[Cohort], Any]) -> list[Any]:
-        """Lets all cohorts do something, each in a thread of its own."""
-        if self.threads is None:
-            return [work(self.cohorts[0])]
-        return list(self.threads.map(work, self.cohorts))
-
-    def _open_cohorts(self, opened: ExitStack) -> None:
-        count, config, parts = len(self.members), self.config, self.placement.cohorts
-        lanes, each = (
-            lanes_per_member(count, config.eval_episodes, self.workers),
-            self.placement.workers_each(self.workers),
-        )
-        crowd = Crowd(lanes, each, self.physics, self.placement.packed, self.placement.turns(each))
-        self.threads = opened.enter_context(ThreadPoolExecutor(len(parts))) if len(parts) > 1 else None
-        self.cohorts: list[Cohort] = []
-        for part, device in zip(parts, self.placement.devices, strict=True):
-            mine = [self.members[i] for i in part]
-            self.cohorts.append(Cohort(mine, device, self.recipe, self.program, config, crowd))
-            opened.callback(self.cohorts[-1].pool.close)
+    def make_crew(self, lanes: int) -> Crew:
+        """The cohorts, with so many evaluation environments per member."""
+        parts, each = self.placement.cohorts, self.placement.workers_each(self.workers)
+        crowd = Crowd(lanes, each, self.physics, self.placement.packed)
+        sketch = Sketch(self.config, self.recipe, self.space, self.capacity, self.placement.options, crowd)
+        return Processes(sketch, parts) if self.processes else Threads(sketch, parts, self.placement.devices)
 
     def _evaluate(self) -> None:
-        parts = self.each(lambda cohort: cohort.evaluate(self.compiled, self.step, self.diverged))
+        parts = self.crew.each(Cohort.evaluate, self.step, self.diverged)
         rows = sorted(row for part in parts for row in part)
         self._record_frozen()
         self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
@@ -199,7 +194,7 @@ class Trainer:
 
     def _log(self) -> None:
         self._notice_divergence()
-        rows = sorted(row for cohort in self.cohorts for row in cohort.take_metrics())
+        rows = sorted(row for part in self.crew.each(Cohort.take_metrics) for row in part)
         self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
         self._tell(evaluated=False)
 
@@ -207,13 +202,12 @@ class Trainer:
         self.options.report(Progress(self.step, self.config.steps, dict(self.returns), dict(self.diverged), evaluated))
 
     def _notice_divergence(self) -> None:
-        for cohort in self.cohorts:
-            cohort.notice_divergence()
+        self.crew.each(Cohort.notice_divergence)
         self._record_frozen()
 
     def _record_frozen(self) -> None:
         """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
-        for member, step, text in (frozen for cohort in self.cohorts for frozen in cohort.take_frozen()):
+        for member, step, text in (frozen for part in self.crew.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
             self.folder.write_members(self.config, self.members, self.diverged)
             if text is None:
@@ -242,9 +236,6 @@ class Trainer:
             self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
 
 
-shape: Any = jax.ShapeDtypeStruct
-
-
 def number(things: Sequence[Any], name: str) -> str:
     return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
@@ -270,22 +261,39 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
     with Lock(out, options.patience, options.say) as lock:
-        trainer = Trainer(config, folder, options)
-        checkpoint = newest(trainer) if (out / "manifest.json").exists() else None
-        if checkpoint is None:
-            placement = {"cohorts": len(trainer.placement.cohorts), "workers": trainer.workers}
-            folder.create(config, trainer.members, {"platform": trainer.placement.platform, **placement})
-        else:
-            options.say(f"continuing {out} at step {checkpoint.step}")
-        try:
-            trainer.run(checkpoint, lambda: lock.lost() or stop())
-        except CorruptCheckpoint as error:
-            raise UserError(f"The replay of {out} cannot be used; nothing was changed. {error}") from error
-        except OSError as error:
-            if error.errno not in REFUSALS:
-                raise
-            raise CannotWrite(trainer, error) from error
+        for attempt in range(ATTEMPTS):
+            trainer = Trainer(config, folder, options)
+            try:
+                attend(trainer, lambda: lock.lost() or stop())
+                break
+            except Lost as error:
+                if attempt + 1 == ATTEMPTS:
+                    raise CannotGoOn(trainer, error, "not enough memory, perhaps") from error
+                options.say(f"{error} at step {trainer.step}; the run goes on from its last checkpoint")
     return Run(out)
+
+
+def attend(trainer: Trainer, stop: Callable[[], bool]) -> None:
+    """Begins the run of a trainer, or continues it from its newest checkpoint."""
+    folder, placement = trainer.folder, trainer.placement
+    checkpoint = newest(trainer) if (folder.path / "manifest.json").exists() else None
+    if checkpoint is None:
+        where = {"platform": placement.platform, "cohorts": len(placement.cohorts), "processes": trainer.processes}
+        folder.create(trainer.config, trainer.members, where | {"workers": trainer.workers})
+    else:
+        trainer.options.say(f"continuing {folder.path} at step {checkpoint.step}")
+    try:
+        trainer.run(checkpoint, stop)
+    except CorruptCheckpoint as error:
+        raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        advice = (
+            f"Make room (disk, quota, file limit) in {folder.path} first, or use --keep-going to train on without "
+            "checkpoints"
+        )
+        raise CannotGoOn(trainer, error, advice) from error
 
 
 def newest(trainer: Trainer) -> Checkpoint | None:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires import config as configs
-from bires import hardware, rules
+from bires import rules
 from bires.api import make_config
-from bires.cohort import Cohort, Crowd
+from bires.cohort import Cohort
 from bires.config import Config
-from bires.envs.adapter import probe, recipe, recipe_of, step_seconds
-from bires.envs.oracle import check
+from bires.crew import Crew
+from bires.envs.adapter import probe, recipe, recipe_of
 from bires.frames import Frames
-from bires.hardware import choose_workers
-from bires.population import Compiled, compiled
-from bires.program import make_program, work
+from bires.options import Options
 from bires.rules import Needs
+from bires.runs import Folder
+from bires.trainer import Trainer
 from bires.types import Space
 
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
+LONG = 1_000_000
+"""Steps of the run whose trainer is measured."""
 DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
 """What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
 
@@ -118,48 +118,52 @@ def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
 
 @dataclass
 class Bench:
-    """A population of one rule, ready to be stepped with or without its environments."""
+    """A population past its warm-up, ready to be stepped with or without its environments."""
 
-    cohorts: list[Cohort]
-    compiled: Compiled
-    threads: ThreadPoolExecutor
+    crew: Crew
     count: int
-    clock: int = 1
+    clock: int
 
     def updates(self, count: int) -> None:
         """Updates of every member with the environments standing still."""
-
-        def work(cohort: Cohort) -> None:
-            rows = cohort.gather()
-            for clock in range(self.clock, self.clock + count):
-                cohort.update(self.compiled, rows, np.int32(clock))
-                np.asarray(cohort.action)
-
-        self._each(work)
+        self.crew.each(updates, self.clock, self.clock + count)
         self.clock += count
 
     def steps(self, count: int) -> None:
         """Whole steps: act, step the environments, insert, sample, update."""
-        self._each(lambda cohort: cohort.run(self.compiled, self.clock, self.clock + count))
+        self.crew.each(Cohort.run, self.clock, self.clock + count)
         self.clock += count
 
     def environments(self, count: int) -> None:
         """Steps of the environments alone."""
-
-        def work(cohort: Cohort) -> None:
-            for _ in range(count):
-                cohort.pool.send(0)
-                cohort.pool.wait(0)
-
-        self._each(work)
+        self.crew.each(environments, count)
 
     def close(self) -> None:
-        self.threads.shutdown()
-        for cohort in self.cohorts:
-            cohort.pool.close()
+        self.crew.close()
 
-    def _each(self, work: Callable[[Cohort], None]) -> None:
-        list(self.threads.map(work, self.cohorts))
+
+def updates(cohort: Cohort, start: int, stop: int) -> None:
+    rows = cohort.gather()
+    for clock in range(start, stop):
+        cohort.update(rows, np.int32(clock))
+        np.asarray(cohort.action)
+
+
+def environments(cohort: Cohort, count: int) -> None:
+    for _ in range(count):
+        cohort.pool.send(0)
+        cohort.pool.wait(0)
+
+
+def fill(cohort: Cohort) -> None:
+    """A cohort at its start, but with a replay full of random transitions."""
+    cohort.begin()
+    storage = scrambled(cohort.state.storage, cohort.program.space, np.random.default_rng(0))
+    cohort.state = cohort.state._replace(storage=jax.device_put(storage, cohort.device))
+    if cohort.dreamer is not None:  # any state will do, as long as the simulator can be in it
+        cohort.step_environments()
+        for states in cohort.dreamer.states.values():
+            states[:] = cohort.pool.board.physics[: len(cohort.members), None]
 
 
 def plain(task: str, space: Space, rule: str, members: int) -> Config:
@@ -170,38 +174,23 @@ def plain(task: str, space: Space, rule: str, members: int) -> Config:
     return make_config(task, settings | sizes)
 
 
-def build(task: str, rule: str, members: int, workers: int | None = None) -> Bench:
+def build(task: str, rule: str, members: int, options: Options = Options()) -> Bench:  # noqa: B008
     """A population of one rule."""
-    return population(plain(task, probe(recipe(task, "modern")), rule, members), workers)
+    return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
 
 
-def population(config: Config, workers: int | None = None) -> Bench:
-    """A population past its warm-up, its replay full of random transitions."""
-    everyone = configs.members(config)
-    made = recipe_of(config)
-    space = probe(made)
-    capacity = PIXEL_CAPACITY if space.pixels else CAPACITY
-    program = make_program(config, everyone, space, capacity)
-    placement = hardware.place(len(everyone), work(program, config.update_every))
-    cost = math.inf if program.oracle else step_seconds(made)
-    count = choose_workers(len(everyone), workers, made.portable, cost)
-    physics = check(made) if program.oracle else 0
-    each = placement.workers_each(count)
-    crowd = Crowd(0, each, physics, placement.packed, placement.turns(each))
-    functions = compiled(program, placement.options)
-    rng = np.random.default_rng(0)
-    cohorts = []
-    for ids, device in zip(placement.cohorts, placement.devices, strict=True):
-        cohort = Cohort([everyone[i] for i in ids], device, made, program, config, crowd)
-        cohort.begin(functions)
-        storage = scrambled(cohort.state.storage, space, rng)
-        cohort.state = cohort.state._replace(storage=jax.device_put(storage, device))
-        if cohort.dreamer is not None:  # any state will do, as long as the simulator can be in it
-            cohort.step_environments()
-            for states in cohort.dreamer.states.values():
-                states[:] = cohort.pool.board.physics[: len(ids), None]
-        cohorts.append(cohort)
-    return Bench(cohorts, functions, ThreadPoolExecutor(len(cohorts)), len(everyone), capacity)
+def population(config: Config, options: Options = Options()) -> Bench:  # noqa: B008
+    """A population as a trainer would make it for a long run."""
+    pixels = probe(recipe_of(config)).pixels
+    capacity = PIXEL_CAPACITY if pixels else CAPACITY
+    trainer = Trainer(replace(config, replay=capacity, steps=LONG), Folder(Path(os.devnull)), options)
+    crew = trainer.make_crew(lanes=0)
+    try:
+        crew.each(fill)
+    except BaseException:
+        crew.close()
+        raise
+    return Bench(crew, len(trainer.members), capacity)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:

@@ -11,7 +11,7 @@ import tyro
 
 from bires.cli.tools import Doctor, Export, Play
 from bires.config import Config, Whole
-from bires.options import Options
+from bires.options import Cohorts, Options
 
 if TYPE_CHECKING:
     from bires.display import Display
@@ -28,6 +28,9 @@ class Manner:
 
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
+    cohorts: Cohorts = Options.cohorts
+    """On a CPU each core updates a cohort of the members: in a thread of this process, or in a process of its own
+    (faster, but slower to start); by-size: processes for runs of more than about a minute."""
     checkpoint_minutes: float = Options.checkpoint_minutes
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False
@@ -38,7 +41,7 @@ class Manner:
     """Print one JSON object per line, for machines."""
 
     def options(self) -> Options:
-        return Options(self.workers, self.checkpoint_minutes, self.keep_going)
+        return Options(self.workers, self.cohorts, self.checkpoint_minutes, self.keep_going)
 
 
 @dataclass(frozen=True)

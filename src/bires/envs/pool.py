@@ -7,7 +7,6 @@ import mmap
 import os
 import select
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +20,7 @@ from bires.envs.oracle import Oracle, Questions
 from bires.envs.slots import ACTIVE, Layout, Slots, Start
 from bires.envs.worker import ASK, receive, send, shared
 from bires.errors import UserError
+from bires.processes import launch
 from bires.types import Space
 
 PATIENCE_S = 300.0
@@ -287,19 +287,8 @@ class Worker:
         """Starts the process; its first reply says that it is ready."""
         theirs_in, self.commands = os.pipe()
         self.replies, theirs_out = os.pipe()
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
-            "MUJOCO_GL": os.environ.get("MUJOCO_GL", "disable"),
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        arguments = [str(theirs_in), str(theirs_out), str(self.memory)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bires.envs.worker", *arguments],
-            pass_fds=(theirs_in, theirs_out, self.memory),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
+        arguments = (theirs_in, theirs_out, self.memory)
+        self.process = launch("bires.envs.worker", arguments, arguments)
         os.close(theirs_in)
         os.close(theirs_out)
         send(self.commands, json.dumps(self.setup).encode())

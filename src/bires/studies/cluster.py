@@ -31,7 +31,7 @@ from bires.studies import estimate
 from bires.studies.board import Board
 from bires.studies.plan import Job
 from bires.studies.run import Failures, Way, run
-from bires.trainer import CannotWrite
+from bires.trainer import CannotGoOn
 
 RETRIES = 100
 """Of one population, after lost nodes, killed workers and orderly stops; what a user must mend is not tried again."""
@@ -156,7 +156,7 @@ def shard(
         return {"failed": f"{job.path.parent} is not the same folder on {socket.gethostname()}. {SHARE}"}
     try:
         failure = run(job, Options(**settings), Display(quiet=True))
-    except CannotWrite as error:
+    except CannotGoOn as error:
         return {"stopped": str(error)}
     return {} if failure is None else {"failed": failure}
 

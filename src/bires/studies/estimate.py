@@ -12,8 +12,7 @@ import numpy as np
 
 from bires.envs.adapter import recipe_of
 from bires.envs.slots import TRAIN, episode_seed
-from bires.hardware import choose_workers
-from bires.options import Options, Progress, Stopped
+from bires.options import Cohorts, Options, Progress, Stopped
 from bires.runs import Folder
 from bires.studies.plan import Job
 from bires.trainer import Trainer, train
@@ -63,13 +62,17 @@ def cost(job: Job, per_step: float, per_environment_step: float) -> Cost:
 
 def memory(job: Job) -> int:
     """Bytes of replay and learners, from shapes alone."""
-    with tempfile.TemporaryDirectory() as folder:
-        return Trainer(job.config, Folder(Path(folder)), Options(workers=0)).need()[0]
+    return trainer_of(job).need()[0]
+
+
+def trainer_of(job: Job) -> Trainer:
+    """The job's trainer; nothing is written before it runs."""
+    return Trainer(job.config, Folder(job.path), Options())
 
 
 def environment_seconds(job: Job) -> float:
-    """Seconds for one step of every member's environment, when all workers step them at once."""
-    made = recipe_of(job.config)
+    """Seconds for one step of every member's environment, when all processes that have some step them at once."""
+    made, trainer = recipe_of(job.config), trainer_of(job)
     environment = made.build()
     low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
     action = ((low + high) / 2).astype(np.float32)
@@ -82,7 +85,7 @@ def environment_seconds(job: Job) -> float:
             environment.reset(episode_seed(0, TRAIN, count))
     each = (time.perf_counter() - start) / count
     environment.close()
-    return each * job.members / max(1, choose_workers(job.members, None, made.portable, each))
+    return each * job.members / max(1, len(trainer.placement.cohorts) if trainer.processes else trainer.workers)
 
 
 def step_seconds(job: Job) -> float:
@@ -90,6 +93,7 @@ def step_seconds(job: Job) -> float:
     short = replace(
         job.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
     )
+    cohorts: Cohorts = "processes" if trainer_of(job).processes else "threads"
     seen: list[tuple[int, float]] = []
 
     def note(progress: Progress) -> None:
@@ -101,7 +105,7 @@ def step_seconds(job: Job) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         try:
-            train(short, Path(folder) / "run", Options(report=note), enough)
+            train(short, Path(folder) / "run", Options(cohorts=cohorts, report=note), enough)
         except Stopped:
             pass
     (first, begin), (last, end) = seen[0], seen[-1]

@@ -1,0 +1,168 @@
+"""Cohorts in processes of their own: the same members, elsewhere."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import gymnasium
+import psutil
+import pytest
+
+import bires
+from bires import hardware
+from bires.api import make_config
+from bires.checkpoint import Store
+from bires.cohort import Cohort
+from bires.crew import Lost, Processes
+from bires.options import Options, Stopped
+from bires.runs import Folder
+from bires.trainer import Trainer, train
+from tests import environments
+from tests.test_training import assert_same_state, contents
+
+RUNS: dict[str, Any] = {
+    "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
+    "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
+    "oracle": ("reacher-easy", {"algorithm": ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]}),
+    "learned": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["ddpg", *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name != "ddpg")]
+)
+def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path, quick):
+    task, grid = RUNS[name]
+    quick |= {"steps": 40, "eval_every": 20} | grid
+    bires.train(task, out=tmp_path / "threads", cohorts="threads", workers=0, **quick)
+    bires.train(task, out=tmp_path / "processes", cohorts="processes", **quick)
+    assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
+    assert_same_state(tmp_path / "threads", tmp_path / "processes")
+
+    quick.pop("quiet")
+    config, store = make_config(task, quick), Store(tmp_path / "both")
+    with pytest.raises(Stopped, match="stopped at step 20"):
+        train(config, tmp_path / "both", Options(cohorts="processes"), lambda: store.steps()[:1] == [20])
+    train(config, tmp_path / "both", Options(cohorts="threads", workers=0))
+    assert contents(tmp_path / "threads") == contents(tmp_path / "both")
+    assert_same_state(tmp_path / "threads", tmp_path / "both")
+
+
+def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_path, quick, monkeypatch):
+    task, grid = RUNS["ddpg"]
+    bires.train(task, out=tmp_path / "calm", cohorts="processes", **quick | grid)
+    making = Trainer.make_crew
+    killed: list[int] = []
+    said: list[str] = []
+
+    def watched(trainer, lanes):
+        crew: Any = making(trainer, lanes)
+        if not killed:
+            spread = crew.spread
+
+            def fatal(work, arguments):
+                if work is Cohort.run and trainer.step == 40:
+                    killed.append(crew.pids[1])
+                    os.kill(crew.pids[1], signal.SIGKILL)
+                return spread(work, arguments)
+
+            crew.spread = fatal
+        return crew
+
+    monkeypatch.setattr(Trainer, "make_crew", watched)
+    quick.pop("quiet")
+    train(make_config(task, quick | grid), tmp_path / "killed", Options(cohorts="processes", say=said.append))
+    assert len(killed) == 1
+    assert any("has ended (killed by SIGKILL) at step 40; the run goes on" in text for text in said)
+    assert any("at step 30" in text for text in said)
+    assert contents(tmp_path / "calm") == contents(tmp_path / "killed")
+    assert_same_state(tmp_path / "calm", tmp_path / "killed")
+
+
+def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, monkeypatch):
+    quick.pop("quiet")
+    spread, deaths = Processes.spread, []
+
+    def fatal(crew, work, arguments):
+        if work is Cohort.run:
+            deaths.append(crew.pids[0])
+            os.kill(crew.pids[0], signal.SIGKILL)
+        return spread(crew, work, arguments)
+
+    monkeypatch.setattr(Processes, "spread", fatal)
+    config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
+    with pytest.raises(Stopped, match=r"killed by SIGKILL\); the last whole checkpoint is that of step 0") as stopped:
+        train(config, tmp_path / "run", Options(cohorts="processes"))
+    assert len(deaths) == 3
+    assert isinstance(stopped.value.__cause__, Lost)
+    monkeypatch.undo()
+    train(config, tmp_path / "run", Options(cohorts="threads", workers=0))
+    train(config, tmp_path / "calm", Options(cohorts="threads", workers=0))
+    assert contents(tmp_path / "calm") == contents(tmp_path / "run")
+
+
+def test_what_a_cohort_raises_elsewhere_is_raised_here(tmp_path, quick):
+    broken = {"seed": (0, 1), "cohorts": "processes"}
+    with pytest.raises(bires.UserError, match=r"(?s)cannot start.*Traceback"):
+        bires.train("tests.environments:bires-test/Hopeless-v0", out=tmp_path / "run", **quick | broken)
+
+
+def test_processes_end_with_the_one_that_asked_for_them(tmp_path, quick):
+    flags = ["--steps", "100000", "--eval-every", "100000", "--eval-episodes", "1", "--quiet"]
+    command = [sys.executable, "-m", "bires", "train", "pendulum-swingup", "--seed", "0", "1", *flags]
+    run = subprocess.Popen([*command, "--cohorts", "processes", "--out", str(tmp_path / "run")])
+    children: list[psutil.Process] = []
+    deadline = time.monotonic() + 120
+    while len(children) < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+        assert run.poll() is None
+        children = psutil.Process(run.pid).children()
+    run.kill()
+    run.wait()
+    assert len(children) == 2
+    assert psutil.wait_procs(children, timeout=60)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "expected"),
+    [
+        ({"seed": (0, 1), "steps": 500_000}, {}, True),
+        ({"seed": (0, 1), "steps": 500}, {}, False),
+        ({"seed": (0,), "steps": 500_000}, {}, False),
+        ({"seed": (0, 1), "steps": 500_000}, {"workers": 2}, False),
+        ({"seed": (0, 1), "steps": 500_000}, {"workers": 0}, True),
+        ({"seed": (0, 1), "steps": 500_000}, {"cohorts": "threads"}, False),
+        ({"seed": (0, 1), "steps": 500}, {"cohorts": "processes"}, True),
+    ],
+)
+def test_long_runs_of_several_members_have_processes(settings, options, expected, tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    config = make_config("pendulum-swingup", settings | {"replay": 1000, "warmup": 100})
+    trainer = Trainer(config, Folder(tmp_path), Options(**options))
+    assert trainer.processes == expected
+    assert ("each a process" in trainer.plan()) == expected
+    if expected:
+        assert trainer.workers == 0
+
+
+def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
+    class Here(environments.Clock):
+        pass
+
+    gymnasium.register("OnlyHere-v0", entry_point=lambda **_: Here())
+    with pytest.raises(bires.UserError, match=r"exists in this process only. Use --cohorts threads"):
+        bires.train("OnlyHere-v0", out=tmp_path / "run", cohorts="processes", **quick)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say which cores are ours")
+def test_a_confined_process_sees_its_share_of_the_cores():
+    bound, seen = os.sched_getaffinity(0), []
+    count = len(bound)
+    for number in range(count):
+        with hardware.confined(number, count):
+            seen.append(os.sched_getaffinity(0))
+    assert [len(share) for share in seen] == [1] * count
+    assert set().union(*seen) == bound == os.sched_getaffinity(0)
