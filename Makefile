@@ -46,7 +46,7 @@ chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal t
 	$(BIN)/python benchmarks/chaos.py --page docs/reliability.md
 
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
-	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md
+	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md
 
 docs: .venv/.dev  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -32,7 +32,7 @@ from bires.snapshots import unflatten
 from bires.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
-TABLE, FIGURES = ROOT / "results" / "mismatch.csv", ROOT / "docs" / "figures" / "planning"
+TABLE, FIGURES = ROOT / "results" / "mismatch.csv", ROOT / "docs" / "figures" / "mismatch"
 TASK = "cartpole-swingup"
 SETTINGS: dict[str, Any] = {
     "algorithm": ["ddpg", "dyna-ddpg", "res-dyna-ddpg"],

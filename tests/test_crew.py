@@ -136,16 +136,19 @@ def test_processes_end_with_the_one_that_asked_for_them(tmp_path, quick):
         ({"seed": (0, 1), "steps": 500_000}, {"workers": 0}, True),
         ({"seed": (0, 1), "steps": 500_000}, {"cohorts": "threads"}, False),
         ({"seed": (0, 1), "steps": 500}, {"cohorts": "processes"}, True),
+        ({"seed": (0, 1), "steps": 500_000, "hidden": (8, 8), "batch": 8}, {}, True),
     ],
 )
 def test_long_runs_of_several_members_have_processes(settings, options, expected, tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "SMALL", 1e8)
     config = make_config("pendulum-swingup", settings | {"replay": 1000, "warmup": 100})
     trainer = Trainer(config, Folder(tmp_path), Options(**options))
     assert trainer.processes == expected
     assert ("each a process" in trainer.plan()) == expected
     if expected:
         assert trainer.workers == 0
+        assert len(trainer.placement.cohorts) == 2
 
 
 def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):

@@ -24,7 +24,7 @@ def test_a_little_work_stays_on_one_core(task, settings, cohorts, tmp_path, monk
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 2)
     config = make_config(task, settings | {"seed": tuple(range(8)), "replay": 100})
-    trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
+    trainer = Trainer(config, Folder(tmp_path), Options(workers=0, cohorts="threads"))
     assert len(trainer.placement.cohorts) == cohorts
     assert sorted(int(i) for part in trainer.placement.cohorts for i in part) == list(range(8))
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")

@@ -146,3 +146,4 @@ def test_large_gains_are_told_as_multiples():
     assert Estimate(0.5, -0.25, 99.0).show("+.1%") == "+50.0% [-25.0%, +9900.0%]"
     assert Estimate(5.52e30, 100.0, 1e31).show("+.1%") == "+5.52e+30× [+100×, +1e+31×]"
     assert Estimate(250.0, float("nan"), float("nan")).show(".3g") == "250"
+    assert Estimate(float("nan"), float("nan"), float("nan")).show("+.1%") == "–"

@@ -1,7 +1,7 @@
-"""A cohort: members that share a device, with their environments and a thread of their own.
+"""A cohort: members that share a device, with their environments.
 
-Cohorts know nothing of each other. While one waits for its device another's environments step, and nobody waits for the
-slowest before the trainer asks for a common moment.
+Cohorts know nothing of each other; a `bires.crew` gives each a thread or a process of its own. While one waits for its
+device another's environments step, and nobody waits for the slowest before the trainer asks for a common moment.
 """
 
 from __future__ import annotations

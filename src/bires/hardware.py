@@ -34,8 +34,11 @@ SMALL = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
 
-LONG = 2e12
-"""Floating-point operations per core (about a minute) from which on it pays to start a process for each cohort."""
+LONG_S = 60.0
+"""About how long a run takes from which on it pays to start a process for each cohort."""
+CALL_S = 0.5e-3
+CORE_FLOPS = 2e10
+"""About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
 
 
 TELLING_S = 0.5e-3
@@ -83,14 +86,6 @@ class Placement:
     def platform(self) -> str:
         return str(self.devices[0].platform)
 
-    def processes(self, work: float) -> bool:
-        """Whether cohorts should have processes of their own: on a CPU, with ``work`` operations of the run ahead.
-
-        In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds.
-        """
-        several = self.platform == "cpu" and len(self.cohorts) > 1 and "JAX_NUM_CPU_DEVICES" not in os.environ
-        return several and work / len(self.cohorts) >= LONG
-
     @property
     def packed(self) -> bool:
         """Whether cohorts are kept in few arrays (see `bires.packing`)."""
@@ -118,19 +113,31 @@ def prepare() -> None:
         settings.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def place(members: int, work: float = math.inf) -> Placement:
+def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
+    """Whether cohorts should have processes of their own: for longer runs on a CPU.
+
+    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. ``work`` and
+    ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
+    """
+    prepare()
+    several = min(members, cores()) > 1 and jax.default_backend() == "cpu" and "JAX_NUM_CPU_DEVICES" not in os.environ
+    each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
+    return several and steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
+
+
+def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
     """Splits a population over the devices. ``work``: the floating-point operations of a member's step.
 
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
-    population smaller than the machine shares them after all, and a little work stays on one core (unless
-    JAX_NUM_CPU_DEVICES asks for more). On an accelerator two cohorts hide the environments, in
-    populations whose environments take longer than starting a second program.
+    population smaller than the machine shares them after all, and a little work stays on one core, unless cohorts have
+    processes of their own (or JAX_NUM_CPU_DEVICES asks for more). On an accelerator two cohorts hide the environments,
+    in populations whose environments take longer than starting a second program.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
     options: dict[str, str | bool] = {}
     if devices[0].platform == "cpu":
-        little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
+        little = members * work < SMALL and not processes and "JAX_NUM_CPU_DEVICES" not in os.environ
         count = 1 if little else min(members, len(devices))
         threads = members < cores() and not little
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}

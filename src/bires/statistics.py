@@ -41,7 +41,9 @@ class Estimate:
 
 
 def number(value: float, form: str) -> str:
-    """A number in a format of Python's; percentages of a hundredfold and more as multiples, which can be read."""
+    """A number in a format of Python's, or a dash; percentages of a hundredfold and more as multiples, to be read."""
+    if value != value:
+        return "–"
     return f"{value:+.3g}×" if form.endswith("%") and abs(value) >= 100 else f"{value:{form}}"
 
 

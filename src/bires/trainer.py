@@ -68,7 +68,9 @@ class Trainer:
         self.space = probe(self.recipe)
         self.capacity = min(config.replay, config.steps)
         self.program = make_program(config, self.members, self.space, self.capacity)
-        self.placement = hardware.place(len(self.members), work(self.program, config.update_every))
+        count, each, cost = len(self.members), work(self.program, config.update_every), step_seconds(self.recipe)
+        self.processes = self._choose_processes(hardware.apart(count, config.steps, each, cost))
+        self.placement = hardware.place(count, each, self.processes)
         self.physics = check(self.recipe) if self.program.oracle else 0
         self.diverged: dict[int, int] = {}
         self.returns: dict[int, float] = {}
@@ -76,17 +78,15 @@ class Trainer:
         self.segments: list[Segment] = []
         self.saved_at, self.saved_step = time.monotonic(), -1
         self.step = 0
-        cost = math.inf if self.program.oracle else step_seconds(self.recipe)
-        self.processes = self._choose_processes()
         asked = 0 if self.processes and options.workers is None else options.workers
-        self.workers = hardware.choose_workers(len(self.members), asked, self.recipe.portable, cost)
+        busy = math.inf if self.program.oracle else cost
+        self.workers = hardware.choose_workers(count, asked, self.recipe.portable, busy)
 
-    def _choose_processes(self) -> bool:
+    def _choose_processes(self, worthwhile: bool) -> bool:
         """Whether cohorts have processes of their own; asked-for environment workers say that they need none."""
-        asked, cpu = self.options.cohorts, self.placement.platform == "cpu"
+        asked, cpu = self.options.cohorts, jax.default_backend() == "cpu"
         if asked == "by-size":
-            ahead = work(self.program, self.config.update_every) * len(self.members) * self.config.steps
-            return self.recipe.portable and not self.options.workers and self.placement.processes(ahead)
+            return worthwhile and self.recipe.portable and not self.options.workers
         if asked == "processes" and not (cpu and self.recipe.portable):
             where = "an accelerator serves one process" if not cpu else "this environment exists in this process only"
             raise UserError(f"--cohorts was given processes, but {where}. Use --cohorts threads.")

@@ -88,8 +88,8 @@ def results_block(panels: Sequence[Panel]) -> str:
         for row in rows.values():
             if row.improvement is not None:
                 ends = [f"{row.kind} {final(row)}", percent(row.improvement)]
-                start = f"| {panel.title} | {row.last_step:,} | {base.kind} {final(base)} |".replace(",", " ")
-                lines.append(f"{start} {' | '.join(ends)} |")
+                steps = f"{row.last_step:,}".replace(",", " ")
+                lines.append(f"| {panel.title} | {steps} | {base.kind} {final(base)} | {' | '.join(ends)} |")
     return "\n".join(lines)
 
 
