@@ -9,6 +9,7 @@ a single byte differs, a fault ended otherwise than it should, or fewer faults t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
 import shutil
@@ -33,12 +34,14 @@ SETTINGS = {
     "--batch": "16",
     "--replay": "4000",
     "--log-every": "500",
+    "--cohorts": "processes",
     "--workers": "2",
     "--checkpoint-minutes": "0.01",
 }
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 FAULTS = {
     "kill -9 of the trainer": "the same command goes on from the last checkpoint",
+    "kill -9 of a cohort's process": "the run goes on from the last checkpoint",
     "kill -9 of an environment worker": "replaced, its episodes rebuilt; the run goes on",
     "SIGTERM": "exit code 3 after a checkpoint",
     "newest checkpoint cut in half": "left out; the one before is used",
@@ -46,6 +49,9 @@ FAULTS = {
     "disk full (file-size limit)": "exit code 3, last checkpoint whole",
     "a second process on the same run": "refused with exit code 2",
 }
+
+MODULES = {"kill -9 of a cohort's process": "bires.crew", "kill -9 of an environment worker": "bires.envs.worker"}
+"""What is killed alone."""
 
 
 def command(out: Path, steps: int) -> list[str]:
@@ -77,10 +83,10 @@ class Chaos:
         return False
 
     def fault(self, kind: str) -> None:
-        if kind == "kill -9 of an environment worker":
-            workers = psutil.Process(self.process.pid).children()
-            if workers:
-                workers[int(self.rng.integers(len(workers)))].kill()
+        if kind in MODULES:
+            there = self._processes(MODULES[kind])
+            if there:
+                there[int(self.rng.integers(len(there)))].kill()
                 self.done[kind] += 1
             return
         if kind == "a second process on the same run":
@@ -106,6 +112,14 @@ class Chaos:
                 self._damage(kind)
                 self.done[kind] += 1
         self.process = self._start()
+
+    def _processes(self, module: str) -> list[psutil.Process]:
+        """The run's processes of one kind; some may end while one looks."""
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                found += [process] if module in process.cmdline() else []
+        return found
 
     def _damage(self, kind: str) -> None:
         folder = self.store.path / f"step-{self.store.steps()[0]:012d}"

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -131,12 +132,13 @@ def test_processes_end_with_the_one_that_asked_for_them(tmp_path, quick):
     [
         ({"seed": (0, 1), "steps": 500_000}, {}, True),
         ({"seed": (0, 1), "steps": 500}, {}, False),
-        ({"seed": (0,), "steps": 500_000}, {}, False),
+        ({"seed": (0,), "steps": 500_000, "batch": 256}, {}, False),
         ({"seed": (0, 1), "steps": 500_000}, {"workers": 2}, False),
         ({"seed": (0, 1), "steps": 500_000}, {"workers": 0}, True),
         ({"seed": (0, 1), "steps": 500_000}, {"cohorts": "threads"}, False),
         ({"seed": (0, 1), "steps": 500}, {"cohorts": "processes"}, True),
         ({"seed": (0, 1), "steps": 500_000, "hidden": (8, 8), "batch": 8}, {}, True),
+        ({"seed": (0,), "steps": 500_000, "hidden": (8, 8), "batch": 8}, {}, True),
     ],
 )
 def test_long_runs_of_several_members_have_processes(settings, options, expected, tmp_path, monkeypatch):
@@ -148,7 +150,7 @@ def test_long_runs_of_several_members_have_processes(settings, options, expected
     assert ("each a process" in trainer.plan()) == expected
     if expected:
         assert trainer.workers == 0
-        assert len(trainer.placement.cohorts) == 2
+        assert len(trainer.placement.cohorts) == len(settings["seed"])
 
 
 def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
@@ -163,9 +165,23 @@ def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not say which cores are ours")
 def test_a_confined_process_sees_its_share_of_the_cores():
     bound, seen = os.sched_getaffinity(0), []
-    count = len(bound)
-    for number in range(count):
-        with hardware.confined(number, count):
+    for number in range(len(bound)):
+        with hardware.confined(number, 1):
             seen.append(os.sched_getaffinity(0))
-    assert [len(share) for share in seen] == [1] * count
+    assert [len(share) for share in seen] == [1] * len(bound)
     assert set().union(*seen) == bound == os.sched_getaffinity(0)
+    with hardware.confined(0, len(bound)):
+        assert os.sched_getaffinity(0) == bound
+
+
+@pytest.mark.parametrize(
+    ("members", "work", "cohorts", "threads"),
+    [(8, 1e8, 4, 1), (2, 1e8, 2, 2), (1, 1e8, 1, 4), (1, 1e5, 1, 1), (2, 1e5, 2, 1)],
+)
+def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, threads, monkeypatch):
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "SMALL", 1e8)
+    monkeypatch.setattr(hardware, "cores", lambda: 4)
+    monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 4)
+    placement = hardware.place(members, work, processes=True)
+    assert (len(placement.cohorts), placement.threads) == (cohorts, threads)

@@ -105,16 +105,16 @@ class Lost(Exception):
 
 
 class Processes(Crew):
-    """Cohorts in processes of their own, each with a share of the cores."""
+    """Cohorts in processes of their own, each with some threads."""
 
-    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray]) -> None:
+    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], threads: int) -> None:
         self.parts = parts
         self._processes: list[tuple[subprocess.Popen[bytes], Connection]] = []
         try:
             for number, part in enumerate(parts):
                 ours, theirs = Pipe()
                 with theirs:
-                    arguments = (theirs.fileno(), number, len(parts))
+                    arguments = (theirs.fileno(), number, threads)
                     process = launch("bires.crew", arguments, arguments[:1], JAX_PLATFORMS="cpu")
                 self._processes.append((process, ours))
                 ours.send((sketch, part))
@@ -165,9 +165,9 @@ class Failed(NamedTuple):
     """Its traceback, which does not travel."""
 
 
-def serve(pipe: Connection, number: int, count: int) -> None:
-    """Process ``number`` of ``count``: makes its cohort, then does as it is told until the other side ends the pipe."""
-    with hardware.confined(number, count):
+def serve(pipe: Connection, number: int, threads: int) -> None:
+    """Process ``number``: makes its cohort, then does as it is told until the other side ends the pipe."""
+    with hardware.confined(number, threads):
         hardware.prepare()
         device = jax.devices()[0]
     sketch, part = pipe.recv()

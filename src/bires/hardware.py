@@ -55,18 +55,17 @@ def cores() -> int:
 
 
 @contextmanager
-def confined(share: int, of: int) -> Iterator[None]:
-    """Shows this process no more cores than share number ``share`` of ``of`` has, where the system can.
+def confined(number: int, size: int) -> Iterator[None]:
+    """Shows this process no more than ``size`` of its cores, where the system can: those of share ``number``.
 
-    XLA has as many threads as it sees cores when it starts. One is right for a process that has one core to itself:
-    it then does all in the thread that asks. Afterwards the system may put the process on any core again.
+    XLA has as many threads as it sees cores when it starts. With one it does all in the thread that asks, which is
+    right for a process that needs one core. Afterwards the system may put the process on any core again.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     bound = os.sched_getaffinity(0)
-    size = max(1, cores() // of)
-    os.sched_setaffinity(0, sorted(bound)[share * size :][:size] or bound)
+    os.sched_setaffinity(0, sorted(bound)[number * size :][:size] or bound)
     try:
         yield
     finally:
@@ -91,6 +90,11 @@ class Placement:
         """Whether cohorts are kept in few arrays (see `bires.packing`)."""
         return self.platform != "cpu"
 
+    @property
+    def threads(self) -> int:
+        """XLA's threads in the process of a cohort."""
+        return max(1, cores() // len(self.cohorts)) if self.options.get("xla_cpu_multi_thread_eigen") else 1
+
     def workers_each(self, count: int) -> int:
         """The processes of each cohort, when all of them have ``count``."""
         return max(1, count // len(self.cohorts)) if count else 0
@@ -114,15 +118,17 @@ def prepare() -> None:
 
 
 def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
-    """Whether cohorts should have processes of their own: for longer runs on a CPU.
+    """Whether cohorts should have processes of their own: for longer runs on several cores without an accelerator.
 
-    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. ``work`` and
-    ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
+    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
+    member has nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
+    ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()
-    several = min(members, cores()) > 1 and jax.default_backend() == "cpu" and "JAX_NUM_CPU_DEVICES" not in os.environ
+    here = cores() == 1 or jax.default_backend() != "cpu" or "JAX_NUM_CPU_DEVICES" in os.environ
     each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
-    return several and steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
+    long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
+    return long and not here and (members > 1 or work < SMALL)
 
 
 def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
@@ -137,8 +143,8 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
     devices: Sequence[Any] = jax.devices()
     options: dict[str, str | bool] = {}
     if devices[0].platform == "cpu":
-        little = members * work < SMALL and not processes and "JAX_NUM_CPU_DEVICES" not in os.environ
-        count = 1 if little else min(members, len(devices))
+        little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
+        count = 1 if little and not processes else min(members, len(devices))
         threads = members < cores() and not little
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
@@ -153,8 +159,8 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
     """Environment processes: one per core, unless they would only be waited for.
 
     That is so for a single member or core; when all steps of the population together (``step_seconds`` each) take less
-    time than telling another process; and on two cores, which the cohorts' own threads keep busy. Two per core beside
-    an accelerator: while one cohort is there, its workers rest. (Measured: docs/performance.md.)
+    time than telling another process; and on two cores, which the cohorts' own threads keep busy. (Measured:
+    docs/performance.md.)
     """
     if asked is not None:
         if asked < 0:
@@ -165,13 +171,12 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
                 "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
             )
         return asked
-    on_cpu = jax.default_backend() == "cpu"
     if members == 1 or cores() == 1 or not portable:
         return 0
-    if members * step_seconds < TELLING_S or (on_cpu and cores() <= FEW and step_seconds < math.inf):
+    busy = jax.default_backend() == "cpu" and cores() <= FEW and step_seconds < math.inf
+    if busy or members * step_seconds < TELLING_S:
         return 0
-    per_core = 1 if on_cpu else 2
-    return min(members, per_core * cores())
+    return min(members, cores())
 
 
 @cache

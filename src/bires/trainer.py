@@ -48,7 +48,7 @@ class CannotGoOn(Stopped):
 
 
 ATTEMPTS = 3
-"""How often a run begins, or goes on from its last checkpoint, when the process of a cohort is lost."""
+"""How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached."""
 
@@ -179,10 +179,12 @@ class Trainer:
 
     def make_crew(self, lanes: int) -> Crew:
         """The cohorts, with so many evaluation environments per member."""
-        parts, each = self.placement.cohorts, self.placement.workers_each(self.workers)
-        crowd = Crowd(lanes, each, self.physics, self.placement.packed)
-        sketch = Sketch(self.config, self.recipe, self.space, self.capacity, self.placement.options, crowd)
-        return Processes(sketch, parts) if self.processes else Threads(sketch, parts, self.placement.devices)
+        place = self.placement
+        crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, place.packed)
+        sketch = Sketch(self.config, self.recipe, self.space, self.capacity, place.options, crowd)
+        if self.processes:
+            return Processes(sketch, place.cohorts, place.threads)
+        return Threads(sketch, place.cohorts, place.devices)
 
     def _evaluate(self) -> None:
         parts = self.crew.each(Cohort.evaluate, self.step, self.diverged)
@@ -261,16 +263,17 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
     with Lock(out, options.patience, options.say) as lock:
-        for attempt in range(ATTEMPTS):
+        losses: list[int] = []
+        while True:
             trainer = Trainer(config, folder, options)
             try:
                 attend(trainer, lambda: lock.lost() or stop())
-                break
+                return Run(out)
             except Lost as error:
-                if attempt + 1 == ATTEMPTS:
-                    raise CannotGoOn(trainer, error, "not enough memory, perhaps") from error
+                losses.append(max(trainer.store.steps(), default=-1))
+                if losses.count(losses[-1]) == ATTEMPTS:
+                    raise CannotGoOn(trainer, error, "Not enough memory, perhaps") from error
                 options.say(f"{error} at step {trainer.step}; the run goes on from its last checkpoint")
-    return Run(out)
 
 
 def attend(trainer: Trainer, stop: Callable[[], bool]) -> None:
