@@ -54,12 +54,17 @@ def compare(task: str, **settings: Any) -> Run:
 
 
 def resume(
-    path: str | os.PathLike[str], *, steps: int | None = None, workers: int | None = None, quiet: bool = False
+    path: str | os.PathLike[str],
+    *,
+    steps: int | None = None,
+    workers: int | None = None,
+    cohorts: Cohorts = Options.cohorts,
+    quiet: bool = False,
 ) -> Run:
     """Continues a run exactly where its newest checkpoint left it, to its end or to more ``steps`` than it had."""
     if steps is not None:
         lengthen(Path(path), steps)
-    return start(Run(path).config, path, Options(workers), Display(quiet=quiet))
+    return start(Run(path).config, path, Options(workers, cohorts), Display(quiet=quiet))
 
 
 def lengthen(path: Path, steps: int) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
@@ -22,11 +22,11 @@ from bires.crew import Crew, Lost, Processes, Sketch, Threads
 from bires.dreaming import kept_states
 from bires.envs.adapter import probe, recipe_of, step_seconds
 from bires.envs.oracle import check
-from bires.errors import UserError
+from bires.errors import UserError, unknown
 from bires.evaluation import lanes_per_member
 from bires.lock import Lock
 from bires.models.training import columns as model_columns
-from bires.options import Options, Progress, Stopped
+from bires.options import Cohorts, Options, Progress, Stopped
 from bires.population import shapes
 from bires.program import PLANNING_SUMS, make_program, work
 from bires.runs import Folder, Run
@@ -85,6 +85,8 @@ class Trainer:
     def _choose_processes(self, worthwhile: bool) -> bool:
         """Whether cohorts have processes of their own; asked-for environment workers say that they need none."""
         asked, cpu = self.options.cohorts, jax.default_backend() == "cpu"
+        if asked not in get_args(Cohorts):
+            raise unknown("value of --cohorts", asked, get_args(Cohorts), "Leave it out, and it is chosen.")
         if asked == "by-size":
             return worthwhile and self.recipe.portable and not self.options.workers
         if asked == "processes" and not (cpu and self.recipe.portable):
