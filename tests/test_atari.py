@@ -131,6 +131,7 @@ def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr("bires.trainer.Trainer._evaluate", lambda self: None)  # a random game takes a while
     monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})
     train(config, tmp_path / "straight", Options(workers=0))
     for moment in (9, 30, 20):

@@ -240,6 +240,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quic
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
     config = make_config(task, settings)
     monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
     train(config, tmp_path / "straight", Options(workers=0))
     polled = iter(range(1000))
     for moment in (25, 60, 75):

@@ -33,8 +33,10 @@ from bires.runs import Folder, Run
 from bires.snapshots import capture, require_ours, restore
 from bires.validation import validate
 
-STRIDE = 50
-"""Steps that the cohorts take between two looks at whether to stop."""
+STRIDE, ROUND_S = 10, 0.5
+"""Steps of the first round that the cohorts take by themselves; how long later ones should last, more or less.
+
+Between rounds a run looks whether to stop."""
 
 
 class CannotGoOn(Stopped):
@@ -77,7 +79,7 @@ class Trainer:
         self.store = Store(folder.path)
         self.segments: list[Segment] = []
         self.saved_at, self.saved_step = time.monotonic(), -1
-        self.step = 0
+        self.step, self.stride = 0, STRIDE
         asked = 0 if self.processes and options.workers is None else options.workers
         busy = math.inf if self.program.oracle else cost
         self.workers = hardware.choose_workers(count, asked, self.recipe.portable, busy)
@@ -172,9 +174,10 @@ class Trainer:
 
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
         while self.step < until and not stop():
-            end = min(until, self.step + STRIDE)
+            began, end = time.monotonic(), min(until, self.step + self.stride)
             self.crew.each(Cohort.run, self.step, end)
-            self.step = end
+            each = (time.monotonic() - began) / (end - self.step)
+            self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
             self._record_frozen()
             if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
                 self.save()
