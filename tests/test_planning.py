@@ -280,14 +280,16 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
 )
-def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm):
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
+    monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
     quick.pop("quiet")
     quick |= {"steps": 70, "eval_every": 70, "replay": 40}
     config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
     train(config, tmp_path / "straight", Options(workers=0))
-    for polls in (4, 6):
+    for steps in (27, 22):
         with pytest.raises(Stopped):
-            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * polls), True))
+            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * steps), True))
     train(config, tmp_path / "stopped", Options(workers=2))
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
     left, right = arrays(tmp_path / "straight"), arrays(tmp_path / "stopped")

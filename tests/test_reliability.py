@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,24 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
     assert contents(tmp_path / "often") == contents(tmp_path / "once")
     with pytest.raises(bires.UserError, match="--checkpoint-minutes was given 0"):
         train(config, tmp_path / "never", Options(checkpoint_minutes=0))
+
+
+def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypatch):
+    """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
+    monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    config = configured(quick)
+    train(config, tmp_path / "straight", Options(workers=0))
+    stops, step = [], 0
+    for moment in (19, 20, 20, 21, 30, 31, 40, 59):
+        rounds = iter([False] * (moment - step))
+        with pytest.raises(Stopped) as stopped:
+            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, rounds, True))
+        step = stopped.value.step
+        stops.append(step)
+    assert stops == [19, 20, 20, 21, 30, 31, 40, 59]
+    train(config, tmp_path / "stopped", Options(workers=0))
+    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
 
 
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):

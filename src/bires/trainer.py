@@ -157,15 +157,15 @@ class Trainer:
                 fresh = True
                 if self.step >= config.steps:
                     break
-                if stop():
-                    self.save()
-                    raise Stopped(self.step)
                 until = min(
                     config.steps,
                     next_multiple(self.step, config.eval_every),
                     next_multiple(self.step, config.log_every),
                 )
                 self._steps(until, stop)
+                if self.step < until:
+                    self.save()
+                    raise Stopped(self.step)
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
             self.save()
