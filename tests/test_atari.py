@@ -134,7 +134,7 @@ def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})
     train(config, tmp_path / "straight", Options(workers=0))
-    for moment in (9, 30, 20):
+    for moment in (9, 28, 15):
         with pytest.raises(Stopped):
             train(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, iter(range(99)), moment))
     train(config, tmp_path / "stopped", Options(workers=0))
