@@ -34,10 +34,10 @@ SMALL = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
 
-LONG_S = 60.0
+LONG_S = 20.0
 """About how long a run takes from which on it pays to start a process for each cohort."""
 CALL_S = 0.5e-3
-CORE_FLOPS = 2e10
+CORE_FLOPS = 1e10
 """About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
 
 
