@@ -111,7 +111,7 @@ def test_what_a_cohort_raises_elsewhere_is_raised_here(tmp_path, quick):
         bires.train("tests.environments:bires-test/Hopeless-v0", out=tmp_path / "run", **quick | broken)
 
 
-def test_processes_end_with_the_one_that_asked_for_them(tmp_path, quick):
+def test_processes_end_with_the_one_that_asked_for_them(tmp_path):
     flags = ["--steps", "100000", "--eval-every", "100000", "--eval-episodes", "1", "--quiet"]
     command = [sys.executable, "-m", "bires", "train", "pendulum-swingup", "--seed", "0", "1", *flags]
     run = subprocess.Popen([*command, "--cohorts", "processes", "--out", str(tmp_path / "run")])

@@ -181,8 +181,7 @@ def build(task: str, rule: str, members: int, options: Options = Options()) -> B
 
 def population(config: Config, options: Options = Options()) -> Bench:  # noqa: B008
     """A population as a trainer would make it for a long run."""
-    pixels = probe(recipe_of(config)).pixels
-    capacity = PIXEL_CAPACITY if pixels else CAPACITY
+    capacity = PIXEL_CAPACITY if probe(recipe_of(config)).pixels else CAPACITY
     trainer = Trainer(replace(config, replay=capacity, steps=LONG), Folder(Path(os.devnull)), options)
     crew = trainer.make_crew(lanes=0)
     try:
