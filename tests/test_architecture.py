@@ -16,7 +16,7 @@ LAYERS = (
     ("envs",),
     ("program",),
     ("population",),
-    ("dreaming",),
+    ("dreaming", "accelerated"),
     ("evaluation", "checkpoint", "runs"),
     ("cohort",),
     ("crew", "snapshots"),

@@ -6,12 +6,14 @@ device another's environments step, and nobody waits for the slowest before the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from bires import accelerated
+from bires.accelerated import Packed
 from bires.agents.base import Hyper
 from bires.config import Config, Member
 from bires.dreaming import Dreamer, oracle_needs
@@ -21,8 +23,7 @@ from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.evaluation import Lanes, evaluate
 from bires.models import training
-from bires.packing import Template, template
-from bires.population import Compiled, Packed, State, incoming_width
+from bires.population import Compiled, State, incoming_width
 from bires.program import Program, hypers, learners, models
 
 
@@ -35,7 +36,7 @@ class Crowd(NamedTuple):
     physics: int = 0
     """Numbers in a physics state, where the oracle is asked."""
     packed: bool = False
-    """Few arrays instead of many: for devices where starting a program costs more than the copies."""
+    """Whether its device is an accelerator, beside which it is kept in few arrays (see `bires.accelerated`)."""
 
 
 class Common(NamedTuple):
@@ -45,6 +46,7 @@ class Common(NamedTuple):
     recipe: Recipe
     program: Program
     compiled: Compiled
+    accelerated: accelerated.Functions
     crowd: Crowd
 
 
@@ -62,7 +64,7 @@ class Cohort:
 
     def __init__(self, common: Common, members: Sequence[Member], device: Any) -> None:
         self.members, self.device, self.config = members, device, common.config
-        self.program, self.compiled = common.program, common.compiled
+        self.program, self.compiled, self.accelerated = common.program, common.compiled, common.accelerated
         program, crowd, count = common.program, common.crowd, len(members)
         groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
         self.pool = Pool(
@@ -73,7 +75,7 @@ class Cohort:
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
         self._packs = crowd.packed and self.dreamer is None
         self._state: State | None = None
-        self._packed: tuple[Template, Packed] | None = None
+        self._packed: Packed | None = None
         self.action: Any
         self.returning: dict[str, np.ndarray] = {}
         """The replay on its way back from a checkpoint."""
@@ -86,9 +88,7 @@ class Cohort:
     def state(self) -> State:
         """The members on their device."""
         if self._packed is not None:
-            like, (parts, storage, _) = self._packed
-            state, _ = self.compiled.unpack(like, parts)
-            self.state = state._replace(storage=storage)
+            self.state = self._packed.state
         assert self._state is not None
         return self._state
 
@@ -112,59 +112,63 @@ class Cohort:
     def run(self, start: int, stop: int) -> None:
         """The steps [start, stop) of all members."""
         for clock in range(start, stop):
-            self.step_environments()
+            self.step_environments(clock)
             self.learn(clock)
             if self.pool.failures:
                 self._freeze_failed(clock + 1)
         self.action.block_until_ready()
 
-    def step_environments(self) -> None:
-        """Waits for the actions and lets the environments take a step."""
+    def step_environments(self, clock: int) -> None:
+        """Waits for the actions and lets the environments take a step; beside an accelerator, it updates meanwhile."""
         self.pool.board.action[: len(self.members)] = np.asarray(self.action)
         self.pool.send(0)
+        if self._packs and self._updates(clock):
+            self._pack(clock).update_ahead()
         self.pool.wait(0)
 
     def learn(self, clock: int) -> None:
-        """Starts the members' step number ``clock`` on the device."""
-        incoming, now, past = self.gather(), np.int32(clock), clock - self.config.warmup
-        compiled = self.compiled
+        """Starts the rest of the members' step number ``clock`` on the device."""
+        incoming, now = self.gather(), np.int32(clock)
         if self.dreamer is not None:
             self.dreamer.keep(clock)
-        if past >= 0 and past % self.config.update_every == 0:
-            self.update(incoming, now)
+        if self._updates(clock):
+            self.update(incoming, clock)
             return
-        if past >= -1:
-            self._step(compiled.packed_act if self._packs else compiled.act, incoming, now)
+        if clock < self.config.warmup - 1:
+            self.state, self.action = self.compiled.warm(self.state, incoming, now)
+        elif self._packs:
+            self.action = self._pack(clock).act(incoming)
         else:
-            self.state, self.action = compiled.warm(self.state, incoming, now)
+            self.state, self.action = self.compiled.act(self.state, self.hyper, incoming, now)
         if self.program.learning is not None and clock >= self.program.learning.start:
-            self.state = compiled.fit(self.state, now)
+            self.state = self.compiled.fit(self.state, now)
 
-    def update(self, incoming: np.ndarray, now: np.int32) -> None:
-        """One call; or two, with the simulator's answers between them."""
-        compiled = self.compiled
-        if self.dreamer is None:
-            self._step(compiled.packed_learn if self._packs else compiled.learn, incoming, now)
-            return
-        self.state, drawn = compiled.draw(self.state, self.hyper, incoming, now)
-        answers = self.dreamer.dream(compiled, self.state, drawn)
-        self.state, self.action = compiled.finish(self.state, self.hyper, incoming, answers, now)
+    def update(self, incoming: Any, clock: int) -> None:
+        """One call; two beside an accelerator, or around the simulator's answers."""
+        compiled, now = self.compiled, np.int32(clock)
+        if self._packs:
+            packed = self._pack(clock)
+            packed.update(incoming)
+            self.action = packed.act(incoming)
+        elif self.dreamer is None:
+            self.state, self.action = compiled.learn(self.state, self.hyper, incoming, now)
+        else:
+            self.state, drawn = compiled.draw(self.state, self.hyper, incoming, now)
+            answers = self.dreamer.dream(compiled, self.state, drawn)
+            self.state, self.action = compiled.finish(self.state, self.hyper, incoming, answers, now)
 
-    def _step(self, function: Callable[..., Any], incoming: Any, now: np.int32) -> None:
-        """One call, packed where that is the way of the device."""
-        if not self._packs:
-            self.state, self.action = function(self.state, self.hyper, incoming, now)
-            return
+    def _updates(self, clock: int) -> bool:
+        """Whether there is an update in this step."""
+        past = clock - self.config.warmup
+        return past >= 0 and past % self.config.update_every == 0
+
+    def _pack(self, clock: int) -> Packed:
+        """The members packed, about to take step ``clock``."""
         if self._packed is None:
-            state, storage = self.state._replace(storage=None), self.state.storage
-            tree = state, self.hyper
-            like = template(tree)
-            packed = Packed(self.compiled.pack(like, tree), storage, jax.device_put(now, self.device))
-            self._packed, self._state = (like, packed), None
-        like, packed = self._packed
-        packed, self.action = function(like, packed, incoming)
-        self._packed = like, packed
-        self.action.copy_to_host_async()
+            state, compiled = self.state, self.accelerated
+            self._packed = Packed(self.program, compiled, state, self.hyper, clock, self.device)
+            self._state = None
+        return self._packed
 
     def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
         """Rows of evaluations.csv without their step, of the members that are not gone."""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from bires import accelerated, hardware
 from bires import config as configs
-from bires import hardware
 from bires.cohort import Cohort, Common, Crowd
 from bires.config import Config
 from bires.envs.adapter import Recipe
@@ -68,7 +68,8 @@ def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any])
     config = sketch.config
     members = configs.members(config)
     program = make_program(config, members, sketch.space, sketch.capacity)
-    common = Common(config, sketch.recipe, program, compiled(program, sketch.options), sketch.crowd)
+    functions = compiled(program, sketch.options), accelerated.functions(program, sketch.options)
+    common = Common(config, sketch.recipe, program, *functions, sketch.crowd)
     made: list[Cohort] = []
     try:
         for part, device in zip(parts, devices, strict=True):

@@ -62,9 +62,7 @@ def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batc
     """``batch`` transitions of one member, uniform over the steps before ``clock`` whose frames are all there."""
     assert space.pixels is not None
     stack, capacity = space.pixels[0], storage.first.shape[0]
-    size = jnp.clip(clock, 1, capacity - stack).astype(jnp.uint32)
-    bits = jax.random.bits(key, (TRIES, batch))
-    draws = jnp.maximum(clock - 1 - (bits % size).astype(jnp.int32), 0)
+    draws = candidates(key, stack, capacity, clock, batch)
     over = storage.first[(draws + 1) % capacity]
     cut = over & (storage.numbers[draws % capacity, 2] > 0)
     chosen = jnp.argmin(cut, 0)[None]
@@ -78,6 +76,19 @@ def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batc
         jnp.where(lost, 0.0, discount),
         five[:, 1:].reshape(batch, -1),
     )
+
+
+def candidates(key: jax.Array, stack: int, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
+    """Steps before ``clock``, of which the first that will do is taken for each place in the batch: (TRIES, batch)."""
+    size = jnp.clip(clock, 1, capacity - stack).astype(jnp.uint32)
+    bits = jax.random.bits(key, (TRIES, batch))
+    return jnp.maximum(clock - 1 - (bits % size).astype(jnp.int32), 0)
+
+
+def reads_newest(space: Space, key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
+    """Whether `sample` may read the slot of step ``clock``: the successor of the step before it is there."""
+    assert space.pixels is not None
+    return jnp.any(candidates(key, space.pixels[0], capacity, clock, batch) >= clock - 1)
 
 
 def around(first: jax.Array, step: jax.Array, stack: int) -> jax.Array:

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires import packing, replay
+from bires import replay
 from bires.agents.base import Hyper, Learner
 from bires.models import training
-from bires.packing import Parts, Template
 from bires.planning import dyna, recipe
 from bires.planning.base import Dreams, Imagined
 from bires.program import DREAM, MODEL, STEP, WARMUP, Program, model
@@ -63,15 +62,6 @@ def unpack_incoming(space: Space, incoming: Any) -> tuple[jax.Array, jax.Array, 
     return rows[:, 0], rows[:, 1], rows[:, 2] > 0, rows[:, 3 : 3 + o], rows[:, 3 + o :]
 
 
-class Packed(NamedTuple):
-    """A cohort between two calls to an accelerator: few buffers, and nothing to be sent but what is new."""
-
-    parts: Parts
-    """State (without storage) and hyper-parameters."""
-    storage: Any
-    clock: jax.Array
-
-
 class Compiled(NamedTuple):
     """The functions of a program. Step number t is done by one of `warm`, `act` and `learn`, called with clock t after
     the environments took step t; each returns the action of step t + 1."""
@@ -94,11 +84,6 @@ class Compiled(NamedTuple):
     """State, hyper, incoming, answers (two arrays or None), clock → the rest of `learn`."""
     policy: Callable[[Learner, np.ndarray], tuple[jax.Array, jax.Array]]
     """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
-    pack: Callable[[Template, Any], Parts]
-    unpack: Callable[[Template, Parts], Any]
-    packed_act: Callable[[Template, Packed, np.ndarray], tuple[Packed, jax.Array]]
-    packed_learn: Callable[[Template, Packed, np.ndarray], tuple[Packed, jax.Array]]
-    """`act` and `learn` of a packed cohort."""
 
 
 def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
@@ -114,21 +99,7 @@ def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
         steer=jit(partial(steer, program)),
         finish=jit(partial(finish, program), donate_argnums=0),
         policy=jit(partial(policy, program)),
-        pack=jit(packing.pack, static_argnums=0),
-        unpack=jit(packing.unpack, static_argnums=0),
-        packed_act=jit(partial(packed, partial(act, program)), static_argnums=0, donate_argnums=1),
-        packed_learn=jit(partial(packed, partial(learn, program)), static_argnums=0, donate_argnums=1),
     )
-
-
-def packed(
-    step: Callable[..., tuple[State, jax.Array]], template: Template, cohort: Packed, incoming: Any
-) -> tuple[Packed, jax.Array]:
-    """`act` or `learn`, from packed to packed."""
-    state, hyper = packing.unpack(template, cohort.parts)
-    state, action = step(state._replace(storage=cohort.storage), hyper, incoming, cohort.clock)
-    parts = packing.pack(template, (state._replace(storage=None), hyper))
-    return Packed(parts, state.storage, cohort.clock + 1), action
 
 
 def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
@@ -182,6 +153,11 @@ def act(program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock
     return explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
 
 
+def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
+    """Two keys of a member for a step with an update: to sample its batch, and for the noise of the action after it."""
+    return jax.random.split(stream(key, STEP, clock))
+
+
 def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array) -> tuple[State, jax.Array]:
     """The members' next actions; a frozen member's is zero."""
     chosen = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
@@ -193,21 +169,25 @@ def learn(
     program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array
 ) -> tuple[State, jax.Array]:
     state, first = insert(program, state, incoming, clock)
+    return move_on(program, improve(program, state, hyper, clock), hyper, first, clock)
+
+
+def move_on(
+    program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    """Acts with the policy that step ``clock`` has just improved."""
+    return explore(program, state, hyper, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), first)
+
+
+def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:
+    """Sample and update; models first, where they are learned."""
     if program.learning is not None:
         state = fit(program, state, clock)
-    return study(program, state, hyper, Dreams(), first, clock)
-
-
-def study(
-    program: Program, state: State, hyper: Hyper, dreams: Dreams, first: jax.Array, clock: jax.Array
-) -> tuple[State, jax.Array]:
-    """Sample, update, act with the policy."""
 
     def update(
         key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
-    ) -> tuple[Learner, jax.Array, jax.Array, jax.Array]:
-        sample_key, noise_key = jax.random.split(stream(key, STEP, clock))
-        batch = replay.sample(program.space, sample_key, storage, clock, program.batch)
+    ) -> tuple[Learner, jax.Array, jax.Array]:
+        batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         if program.planner is None:
             learner, seen = program.agent.update(learner, hyper, batch, alive)
             more = []
@@ -218,13 +198,12 @@ def study(
             learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
             more = [loss]
         sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta, *more]), 0.0)
-        return learner, seen.alive, sums, noise_key
+        return learner, seen.alive, sums
 
-    learner, alive, sums, keys = jax.vmap(update)(
-        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams
+    learner, alive, sums = jax.vmap(update)(
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams or Dreams()
     )
-    state = noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
-    return explore(program, state, hyper, keys, first)
+    return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 
 
 def noticed(state: State, alive: jax.Array, clock: jax.Array) -> State:
@@ -260,8 +239,7 @@ def draw(program: Program, state: State, hyper: Hyper, incoming: jax.Array, cloc
     state, _ = insert(program, state, incoming, clock)
 
     def one(key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper) -> Drawn:
-        sample_key, _ = jax.random.split(stream(key, STEP, clock))
-        index = replay.positions(sample_key, storage.shape[0], clock, program.batch)
+        index = replay.positions(step_keys(key, clock)[0], storage.shape[0], clock, program.batch)
         batch = replay.unpack(program.space, storage[index])
         nearby = first = None
         if planner.steps:
@@ -284,7 +262,7 @@ def finish(
 ) -> tuple[State, jax.Array]:
     first = unpack_incoming(program.space, incoming)[2]
     dreams = Dreams(*(None if part is None else unpack_imagined(program.space, part) for part in answers))
-    return study(program, state, hyper, dreams, first, clock)
+    return move_on(program, improve(program, state, hyper, clock, dreams), hyper, first, clock)
 
 
 def unpack_imagined(space: Space, rows: Any) -> Imagined:

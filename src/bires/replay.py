@@ -62,3 +62,10 @@ def sample(space: Space, key: jax.Array, storage: Any, clock: jax.Array, batch: 
     if space.pixels is not None:
         return frames.sample(space, key, storage, clock, batch)
     return unpack(space, storage[positions(key, storage.shape[0], clock, batch)])
+
+
+def reads_newest(space: Space, key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
+    """Whether `sample` reads what step ``clock`` stores: rarely. Otherwise it need not wait for that step."""
+    if space.pixels is not None:
+        return frames.reads_newest(space, key, capacity, clock, batch)
+    return jnp.any(positions(key, capacity, clock, batch) == clock % capacity)

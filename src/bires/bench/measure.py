@@ -145,7 +145,7 @@ class Bench:
 def updates(cohort: Cohort, start: int, stop: int) -> None:
     rows = cohort.gather()
     for clock in range(start, stop):
-        cohort.update(rows, np.int32(clock))
+        cohort.update(rows, clock)
         np.asarray(cohort.action)
 
 
@@ -161,7 +161,7 @@ def fill(cohort: Cohort) -> None:
     storage = scrambled(cohort.state.storage, cohort.program.space, np.random.default_rng(0))
     cohort.state = cohort.state._replace(storage=jax.device_put(storage, cohort.device))
     if cohort.dreamer is not None:  # any state will do, as long as the simulator can be in it
-        cohort.step_environments()
+        cohort.step_environments(0)
         for states in cohort.dreamer.states.values():
             states[:] = cohort.pool.board.physics[: len(cohort.members), None]
 

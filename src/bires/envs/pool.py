@@ -66,6 +66,8 @@ class Pool:
         shared(measured, setup)
         self._memory.truncate(measured.nbytes)
         self.board, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
+        self._under_way = False
+        """Whether a step was asked for that this process is to take."""
         self._local = Slots(recipe, self.board) if workers == 0 else None
         self._oracle = Oracle(recipe) if workers == 0 else None
         self._workers = [
@@ -117,16 +119,17 @@ class Pool:
         slots = self.groups[group]
         self._episode[slots] = self.board.episode[slots]
         self._log.record(slots[self.board.status[slots] == ACTIVE], self.board.action)
-        if self._local is not None:
-            self._local.step(slots.tolist())
-            self._collect(self._local)
-            return
+        self._under_way = self._local is not None
         for worker in self._workers:
             if worker.setup["groups"][group]:
                 worker.ask_to_step(group)
 
     def wait(self, group: int) -> None:
-        """Returns when the group's step is done and the board shows it."""
+        """Returns when the group's step is done and the board shows it; without workers, that is when it is taken."""
+        if self._local is not None and self._under_way:
+            self._local.step(self.groups[group].tolist())
+            self._collect(self._local)
+            self._under_way = False
         for worker in self._workers:
             while group in worker.pending:
                 self._await(worker)
