@@ -8,6 +8,7 @@ import bires
 SOURCE = Path(bires.__file__).parent
 LAYERS = (
     ("errors", "types", "algorithms", "defaults", "config", "processes"),
+    ("mps",),
     ("rules", "networks", "exploration", "frames", "replay", "optimisers", "packing", "validation"),
     ("agents", "linear"),
     ("models",),

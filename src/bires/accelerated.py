@@ -1,9 +1,10 @@
 """A cohort beside an accelerator: kept in few arrays, and updated while its environments step.
 
 What a call to an accelerator costs grows with the number of its buffers, so a cohort is packed, and nothing is sent to
-it but what is new. A step is two calls: `update` and `act`. What an update samples is a function of the step's number;
-unless that includes the transition which the environments are about to make, it need not wait for them. Whether it
-does or not, the same programs compute the same numbers.
+it but what is new. A step is two calls. `act` is short, as the environments wait for it: what they did is stored by the
+next `update`. What an update samples is a function of the step's number; unless that includes the transition which the
+environments are about to make, it need not wait for them. Whether it does or not, the same programs compute the same
+numbers.
 """
 
 from __future__ import annotations
@@ -42,10 +43,19 @@ class Functions(NamedTuple):
 
     pack: Callable[[Template, Any], Parts]
     unpack: Callable[[Template, Parts], Any]
-    update: Callable[..., Parts]
-    insert: Callable[..., Any]
-    act: Callable[..., tuple[Parts, Any, jax.Array, jax.Array]]
+    update: Callable[..., tuple[Parts, Any]]
+    act: Callable[..., tuple[Parts, Pending, jax.Array, jax.Array]]
+    entry: Callable[[Shape, Parts, Any], Any]
+    write: Callable[[Any, Any, jax.Array], Any]
+    read: Callable[[Any, jax.Array], Any]
     newest: Callable[[jax.Array, np.int32], jax.Array]
+
+
+class Pending(NamedTuple):
+    """A step that is to be stored, and its number."""
+
+    made: Any
+    clock: jax.Array
 
 
 def functions(program: Program, options: dict[str, str | bool]) -> Functions:
@@ -53,24 +63,23 @@ def functions(program: Program, options: dict[str, str | bool]) -> Functions:
     return Functions(
         pack=jit(packing.pack, static_argnums=0),
         unpack=jit(packing.unpack, static_argnums=0),
-        update=jit(partial(update, program), static_argnums=0, donate_argnums=1),
-        insert=jit(partial(insert, program), static_argnums=0, donate_argnums=2),
-        act=jit(partial(act, program), static_argnums=(0, 1), donate_argnums=(3, 5, 7)),
+        update=jit(partial(update, program), static_argnums=0, donate_argnums=(1, 3)),
+        act=jit(partial(act, program), static_argnums=(0, 1), donate_argnums=3),
+        entry=jit(partial(entry, program), static_argnums=0),
+        write=jit(replay.write, donate_argnums=0),
+        read=jit(replay.read),
         newest=jit(partial(newest, program)),
     )
 
 
-def update(program: Program, shape: Shape, learning: Parts, steady: Parts, storage: Any, clock: jax.Array) -> Parts:
-    """The update of step ``clock``."""
+def update(
+    program: Program, shape: Shape, learning: Parts, steady: Parts, storage: Any, pending: Pending, clock: jax.Array
+) -> tuple[Parts, Any]:
+    """Stores the pending step, then the update of step ``clock``."""
     key, hyper = packing.unpack(shape.steady, steady)
+    storage = replay.write(storage, *pending)
     state = state_of(packing.unpack(shape.learning, learning), key=key, storage=storage)
-    return packing.pack(shape.learning, fields(population.improve(program, state, hyper, clock), LEARNING))
-
-
-def insert(program: Program, shape: Shape, acting: Parts, storage: Any, incoming: Any, clock: jax.Array) -> Any:
-    """The replay with step ``clock`` in it."""
-    state = state_of(packing.unpack(shape.acting, acting), storage=storage)
-    return population.insert(program, state, incoming, clock)[0].storage
+    return packing.pack(shape.learning, fields(population.improve(program, state, hyper, clock), LEARNING)), storage
 
 
 def act(
@@ -80,20 +89,21 @@ def act(
     learning: Parts,
     acting: Parts,
     steady: Parts,
-    storage: Any,
     incoming: Any,
     clock: jax.Array,
-) -> tuple[Parts, Any, jax.Array, jax.Array]:
-    """Stores step ``clock`` and acts; ``learnt``: whether that step had an update."""
+) -> tuple[Parts, Pending, jax.Array, jax.Array]:
+    """Acts after step ``clock``, which is then pending; ``learnt``: whether it had an update. Also the next number."""
     key, hyper = packing.unpack(shape.steady, steady)
-    parts = packing.unpack(shape.learning, learning) | packing.unpack(shape.acting, acting)
-    state = state_of(parts, key=key, storage=storage)
-    if learnt:
-        state, first = population.insert(program, state, incoming, clock)
-        state, action = population.move_on(program, state, hyper, first, clock)
-    else:
-        state, action = population.act(program, state, hyper, incoming, clock)
-    return packing.pack(shape.acting, fields(state, ACTING)), state.storage, clock + 1, action
+    state = state_of(packing.unpack(shape.learning, learning) | packing.unpack(shape.acting, acting), key=key)
+    state, made, first = population.entry(program, state, incoming)
+    going = population.move_on if learnt else population.keep_on
+    state, action = going(program, state, hyper, first, clock)
+    return packing.pack(shape.acting, fields(state, ACTING)), Pending(made, clock), clock + 1, action
+
+
+def entry(program: Program, shape: Shape, acting: Parts, incoming: Any) -> Any:
+    """What is to be stored of the step under way."""
+    return population.entry(program, state_of(packing.unpack(shape.acting, acting)), incoming)[1]
 
 
 def newest(program: Program, keys: jax.Array, clock: jax.Array) -> jax.Array:
@@ -126,12 +136,15 @@ class Packed:
         self._learning, self._acting, self._steady = map(compiled.pack, self._shape, trees)
         self._storage, self._keys = state.storage, state.key
         self._clock, self._now = jax.device_put(np.int32(clock), device), clock
+        before = jax.device_put(np.int32(clock - 1), device)
+        self._pending = Pending(compiled.read(self._storage, before), before)  # stored already, and once more
         self._updated = False
         self._asked, self._waits = -AHEAD, np.zeros(AHEAD, bool)
 
     @property
     def state(self) -> State:
         """The members, unpacked."""
+        self._store()
         parts = zip(self._shape, (self._learning, self._acting, self._steady), strict=True)
         learning, acting, (key, _) = (self._compiled.unpack(shape, part) for shape, part in parts)
         return state_of(learning | acting, key=key, storage=self._storage)
@@ -145,27 +158,28 @@ class Packed:
         """Starts the update of this step now, unless that has been done."""
         if self._updated:
             return
-        self._storage = self._compiled.insert(self._shape, self._acting, self._storage, incoming, self._clock)
+        self._store()
+        self._pending = Pending(self._compiled.entry(self._shape, self._acting, incoming), self._clock)
         self._update()
 
     def act(self, incoming: Any) -> jax.Array:
-        """Stores this step and acts, which begins the next one."""
-        self._acting, self._storage, self._clock, action = self._compiled.act(
-            self._shape,
-            self._updated,
-            self._learning,
-            self._acting,
-            self._steady,
-            self._storage,
-            incoming,
-            self._clock,
+        """Acts with what the environments report of this step, which begins the next one."""
+        if not self._updated:
+            self._store()
+        self._acting, self._pending, self._clock, action = self._compiled.act(
+            self._shape, self._updated, self._learning, self._acting, self._steady, incoming, self._clock
         )
         action.copy_to_host_async()
         self._now, self._updated = self._now + 1, False
         return action
 
+    def _store(self) -> None:
+        self._storage = self._compiled.write(self._storage, *self._pending)
+
     def _update(self) -> None:
-        self._learning = self._compiled.update(self._shape, self._learning, self._steady, self._storage, self._clock)
+        self._learning, self._storage = self._compiled.update(
+            self._shape, self._learning, self._steady, self._storage, self._pending, self._clock
+        )
         self._updated = True
 
     def _must_wait(self) -> bool:

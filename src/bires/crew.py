@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
 
 from bires import accelerated, hardware
@@ -106,19 +105,20 @@ class Lost(Exception):
 
 
 class Processes(Crew):
-    """Cohorts in processes of their own, each with some threads."""
+    """Cohorts in processes of their own, each with some threads, on devices of the same kind."""
 
-    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], threads: int) -> None:
+    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any], threads: int) -> None:
         self.parts = parts
+        platform = str(devices[0].platform)
         self._processes: list[tuple[subprocess.Popen[bytes], Connection]] = []
         try:
-            for number, part in enumerate(parts):
+            for number, (part, device) in enumerate(zip(parts, devices, strict=True)):
                 ours, theirs = Pipe()
                 with theirs:
                     arguments = (theirs.fileno(), number, threads)
-                    process = launch("bires.crew", arguments, arguments[:1], JAX_PLATFORMS="cpu")
+                    process = launch("bires.crew", arguments, arguments[:1], **hardware.environment(platform))
                 self._processes.append((process, ours))
-                ours.send((sketch, part))
+                ours.send((sketch, part, platform, device.local_hardware_id))
         except BaseException:
             self.close()
             raise
@@ -168,10 +168,9 @@ class Failed(NamedTuple):
 
 def serve(pipe: Connection, number: int, threads: int) -> None:
     """Process ``number``: makes its cohort, then does as it is told until the other side ends the pipe."""
+    sketch, part, platform, which = pipe.recv()
     with hardware.confined(number, threads):
-        hardware.prepare()
-        device = jax.devices()[0]
-    sketch, part = pipe.recv()
+        device = hardware.only_device(platform, which)
     cohort: Cohort | None = None
     while True:
         work, arguments = pipe.recv()

@@ -45,17 +45,10 @@ def frame_size(space: Space) -> int:
     return space.pixels[1] * space.pixels[2]
 
 
-def insert(space: Space, storage: Frames, made: Transition, first: jax.Array, clock: jax.Array) -> Frames:
-    """Writes step number ``clock`` of all members; ``first`` says whose observation starts an episode."""
+def entry(space: Space, made: Transition, first: jax.Array) -> Frames:
+    """A slot's contents: what is stored of a step of all members."""
     numbers = jnp.stack([made.action[:, 0], made.reward, made.discount], -1)
-    rows = Frames(made.observation[:, -frame_size(space) :], first, numbers)
-    slot = clock % storage.first.shape[1]
-    return Frames(
-        *(
-            jax.lax.dynamic_update_slice_in_dim(ring, row[:, None], slot, axis=1)
-            for ring, row in zip(storage, rows, strict=True)
-        )
-    )
+    return Frames(made.observation[:, -frame_size(space) :], first, numbers)
 
 
 def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batch: int) -> Transition:

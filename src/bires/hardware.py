@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import psutil
 
+from bires import mps
 from bires.errors import UserError
 
 settings: Any = jax.config
@@ -39,6 +40,12 @@ LONG_S = 20.0
 CALL_S = 0.5e-3
 CORE_FLOPS = 1e10
 """About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
+
+
+MANY = 16
+ACCELERATOR_LONG_S = 60.0
+ACCELERATOR_CALL_S = 1.0e-3
+"""The same beside an accelerator, for so many members or more."""
 
 
 TELLING_S = 0.5e-3
@@ -106,6 +113,7 @@ def prepare() -> None:
     A CPU computes in the thread that asks (cohorts have one each): handing over to a thread of XLA's costs more.
     """
     settings.update("jax_cpu_enable_async_dispatch", False)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others may want some of a GPU's memory, too
     if settings.jax_num_cpu_devices < 0:  # not said otherwise with JAX_NUM_CPU_DEVICES
         try:
             settings.update("jax_num_cpu_devices", cores())
@@ -118,17 +126,50 @@ def prepare() -> None:
 
 
 def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
-    """Whether cohorts should have processes of their own: for longer runs on several cores without an accelerator.
+    """Whether cohorts should have processes of their own: for longer runs on several cores.
 
-    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
-    member has nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
+    In one process XLA's threads and Python's lock get in each other's way, and beside an accelerator environments need
+    workers, whose slowest is waited for at every step; starting other processes takes seconds. (A single member has
+    nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
     ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()
-    here = cores() == 1 or jax.default_backend() != "cpu" or "JAX_NUM_CPU_DEVICES" in os.environ
-    each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
+    if cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ:
+        return False
+    each = step_seconds if step_seconds < math.inf else 0.0
+    if jax.default_backend() != "cpu":
+        return members >= MANY and steps * (ACCELERATOR_CALL_S + members * each / cores()) >= ACCELERATOR_LONG_S
+    each += work / CORE_FLOPS
     long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
-    return long and not here and (members > 1 or work < SMALL)
+    return long and (members > 1 or work < SMALL)
+
+
+def can_share() -> bool:
+    """Whether several processes can compute here at the same time."""
+    backend = jax.default_backend()
+    return backend == "cpu" or (backend == "gpu" and mps.environment() is not None)
+
+
+def environment(platform: str) -> dict[str, str]:
+    """The environment variables of a process that computes on a platform as this one does, beside others."""
+    return {"JAX_PLATFORMS": "cpu"} if platform == "cpu" else mps.environment() or {}
+
+
+def only_device(platform: str, which: int) -> Any:
+    """The device of a process that computes on one of those of its machine, and starts no other."""
+    if platform != "cpu":
+        settings.update("jax_cuda_visible_devices", str(which))
+        prefer_precision()
+    prepare()
+    device = jax.devices()[0]
+    if device.platform != platform:
+        raise RuntimeError(f"asked for {platform} {which}, JAX gives {device}")
+    return device
+
+
+def prefer_precision() -> None:
+    """Products of float32 are products of float32: left to itself, XLA on an accelerator may round factors to TF32."""
+    settings.update("jax_default_matmul_precision", "float32")
 
 
 def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
@@ -136,8 +177,8 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
 
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
     population smaller than the machine shares them after all, and a little work stays on one core, unless cohorts have
-    processes of their own (or JAX_NUM_CPU_DEVICES asks for more). On an accelerator two cohorts hide the environments,
-    in populations whose environments take longer than starting a second program.
+    processes of their own (or JAX_NUM_CPU_DEVICES asks for more). On an accelerator populations have two cohorts if
+    their environments take longer than starting a second program; or one for each core, where cohorts have processes.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
@@ -148,9 +189,9 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
         threads = members < cores() and not little
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
-        # Products of float32 are products of float32: left to itself, XLA may round their factors to TF32.
-        settings.update("jax_default_matmul_precision", "float32")
-        count = min(members, len(devices) * (2 if members >= SPLIT * len(devices) else 1))
+        prefer_precision()
+        few = len(devices) * (2 if members >= SPLIT * len(devices) else 1)
+        count = min(members, cores() if processes else few)
     cohorts = tuple(np.array_split(np.arange(members), count))
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
 

@@ -29,7 +29,7 @@ class Options:
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
     cohorts: Cohorts = "by-size"
-    """Where the members' cohorts compute on a CPU: in threads of this process, or in a process each."""
+    """Where the members' cohorts compute: in threads of this process, or in a process each."""
     checkpoint_minutes: float = 10.0
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False

@@ -134,12 +134,18 @@ def shapes(program: Program, count: int) -> State:
     return made
 
 
-def insert(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
-    """Stores the transition that the environments just finished; says who starts an episode."""
+def entry(program: Program, state: State, incoming: jax.Array) -> tuple[State, Any, jax.Array]:
+    """What the environments' step leaves to be stored, and the state after it; says who starts an episode."""
     reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
     made = Transition(state.observation, state.action, reward, discount, successor)
-    storage = replay.insert(program.space, state.storage, made, state.first, clock)
-    return state._replace(storage=storage, observation=observation, first=first), first
+    stored = replay.entry(program.space, made, state.first)
+    return state._replace(observation=observation, first=first), stored, first
+
+
+def insert(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
+    """Stores the transition that the environments just finished; says who starts an episode."""
+    state, made, first = entry(program, state, incoming)
+    return state._replace(storage=replay.write(state.storage, made, clock)), first
 
 
 def warm(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
@@ -150,7 +156,7 @@ def warm(program: Program, state: State, incoming: jax.Array, clock: jax.Array) 
 
 def act(program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
     state, first = insert(program, state, incoming, clock)
-    return explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
+    return keep_on(program, state, hyper, first, clock)
 
 
 def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
@@ -170,6 +176,13 @@ def learn(
 ) -> tuple[State, jax.Array]:
     state, first = insert(program, state, incoming, clock)
     return move_on(program, improve(program, state, hyper, clock), hyper, first, clock)
+
+
+def keep_on(
+    program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    """Acts with the policy in a step without an update."""
+    return explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
 
 
 def move_on(

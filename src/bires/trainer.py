@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from bires import config as configs
-from bires import hardware
+from bires import hardware, mps
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
@@ -86,13 +86,17 @@ class Trainer:
 
     def _choose_processes(self, worthwhile: bool) -> bool:
         """Whether cohorts have processes of their own; asked-for environment workers say that they need none."""
-        asked, cpu = self.options.cohorts, jax.default_backend() == "cpu"
+        asked, portable = self.options.cohorts, self.recipe.portable
         if asked not in get_args(Cohorts):
             raise unknown("value of --cohorts", asked, get_args(Cohorts), "Leave it out, and it is chosen.")
         if asked == "by-size":
-            return worthwhile and self.recipe.portable and not self.options.workers
-        if asked == "processes" and not (cpu and self.recipe.portable):
-            where = "an accelerator serves one process" if not cpu else "this environment exists in this process only"
+            return worthwhile and portable and not self.options.workers and hardware.can_share()
+        if asked == "processes" and not (portable and hardware.can_share()):
+            where = (
+                f"several processes can use a GPU at once only with NVIDIA's {mps.CONTROL}, which does not start here"
+                if portable
+                else "this environment exists in this process only"
+            )
             raise UserError(f"--cohorts was given processes, but {where}. Use --cohorts threads.")
         return asked == "processes"
 
@@ -188,7 +192,7 @@ class Trainer:
         crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, place.packed)
         sketch = Sketch(self.config, self.recipe, self.space, self.capacity, place.options, crowd)
         if self.processes:
-            return Processes(sketch, place.cohorts, place.threads)
+            return Processes(sketch, place.cohorts, place.devices, place.threads)
         return Threads(sketch, place.cohorts, place.devices)
 
     def _evaluate(self) -> None:

@@ -1,0 +1,80 @@
+"""NVIDIA's Multi-Process Service: several processes compute on a GPU at the same time, instead of taking turns.
+
+`environment` starts one for this process and those it launches; it ends when this process does, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+
+from bires.processes import launch
+
+CONTROL = "nvidia-cuda-mps-control"
+PATIENCE_S = 30.0
+"""How long the service may take to start."""
+PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+TRY = """
+import ctypes
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+"""
+"""A program that ends well if CUDA can be used."""
+
+
+@cache
+def environment() -> dict[str, str] | None:
+    """The environment variables with which processes use the service; None where there is none to be had.
+
+    One that runs already, where the user says, is as good as our own.
+    """
+    theirs = os.environ.get(PIPE)
+    if theirs and usable({PIPE: theirs}):
+        return {PIPE: theirs}
+    if shutil.which(CONTROL) is None:
+        return None
+    said, say = os.pipe()
+    held, hold = os.pipe()  # nobody writes into it; it is closed when this process ends
+    launch("bires.mps", (held, say), (held, say))
+    os.close(held)
+    os.close(say)
+    folder = os.read(said, 4096).decode() if select.select([said], [], [], PATIENCE_S)[0] else ""
+    os.close(said)
+    if folder and usable({PIPE: folder}):
+        return {PIPE: folder}
+    os.close(hold)
+    return None
+
+
+def usable(variables: dict[str, str]) -> bool:
+    """Whether a process with these variables can use CUDA."""
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", TRY], env=os.environ | variables, capture_output=True, timeout=PATIENCE_S
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return tried.returncode == 0
+
+
+def serve(held: int, say: int) -> None:
+    """Runs a service until the other end of ``held`` is closed; says where its pipes are."""
+    with tempfile.TemporaryDirectory(prefix="bires-mps-") as folder:
+        silent = subprocess.DEVNULL  # a pipe would be waited for as long as the service lives
+        variables = os.environ | {PIPE: folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        started = (
+            subprocess.run([CONTROL, "-d"], env=variables, stdout=silent, stderr=silent, check=False).returncode == 0
+        )
+        os.write(say, folder.encode() if started else b"")
+        os.close(say)
+        os.read(held, 1)
+        subprocess.run([CONTROL], input=b"quit -t 1\n", env=variables, capture_output=True, check=False)
+
+
+if __name__ == "__main__":
+    serve(*map(int, sys.argv[1:3]))
