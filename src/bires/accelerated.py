@@ -10,7 +10,7 @@ numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,6 +26,7 @@ from bires.program import Program
 LEARNING = ("learner", "alive", "diverged_at", "sums", "model")
 ACTING = ("observation", "first", "action", "noise")
 """Those fields of a `State` that updates change, and those that acting changes."""
+HOST = jax.memory.Space.Host
 AHEAD = 256
 """For so many steps at once it is found out whose updates must wait for the environments."""
 
@@ -45,6 +46,7 @@ class Functions(NamedTuple):
     unpack: Callable[[Template, Parts], Any]
     update: Callable[..., tuple[Parts, Any]]
     act: Callable[..., tuple[Parts, Pending, jax.Array, jax.Array]]
+    """Given, too: whether the step had an update, and whether the program itself can write into the host's memory."""
     entry: Callable[[Shape, Parts, Any], Any]
     write: Callable[[Any, Any, jax.Array], Any]
     read: Callable[[Any, jax.Array], Any]
@@ -64,7 +66,7 @@ def functions(program: Program, options: dict[str, str | bool]) -> Functions:
         pack=jit(packing.pack, static_argnums=0),
         unpack=jit(packing.unpack, static_argnums=0),
         update=jit(partial(update, program), static_argnums=0, donate_argnums=(1, 3)),
-        act=jit(partial(act, program), static_argnums=(0, 1), donate_argnums=3),
+        act=jit(partial(act, program), static_argnums=(0, 1, 2), donate_argnums=4),
         entry=jit(partial(entry, program), static_argnums=0),
         write=jit(replay.write, donate_argnums=0),
         read=jit(replay.read),
@@ -86,18 +88,21 @@ def act(
     program: Program,
     shape: Shape,
     learnt: bool,
+    to_host: bool,
     learning: Parts,
     acting: Parts,
     steady: Parts,
     incoming: Any,
     clock: jax.Array,
 ) -> tuple[Parts, Pending, jax.Array, jax.Array]:
-    """Acts after step ``clock``, which is then pending; ``learnt``: whether it had an update. Also the next number."""
+    """Acts after step ``clock``, which is then pending: the acting part, that step, the next one's number, actions."""
     key, hyper = packing.unpack(shape.steady, steady)
     state = state_of(packing.unpack(shape.learning, learning) | packing.unpack(shape.acting, acting), key=key)
     state, made, first = population.entry(program, state, incoming)
     going = population.move_on if learnt else population.keep_on
     state, action = going(program, state, hyper, first, clock)
+    if to_host:
+        action = jax.device_put(action, HOST)
     return packing.pack(shape.acting, fields(state, ACTING)), Pending(made, clock), clock + 1, action
 
 
@@ -115,6 +120,16 @@ def newest(program: Program, keys: jax.Array, clock: jax.Array) -> jax.Array:
 
     steps = clock + jnp.arange(AHEAD, dtype=jnp.int32)
     return jnp.any(jax.vmap(jax.vmap(reads, (None, 0)), (0, None))(steps, keys), axis=1)
+
+
+@cache
+def writes_to_host(device: Any) -> bool:
+    """Whether a program can write into the host's memory, which is quicker than fetching what it wrote into its own."""
+    try:
+        twice = jax.jit(lambda x: (x, jax.device_put(2 * x, HOST)))(jax.device_put(np.arange(3), device))[1]
+        return bool(np.array_equal(twice, [0, 2, 4]))
+    except Exception:  # whatever a backend says that has no such memory
+        return False
 
 
 def fields(state: State, names: Sequence[str]) -> dict[str, Any]:
@@ -140,6 +155,7 @@ class Packed:
         self._pending = Pending(compiled.read(self._storage, before), before)  # stored already, and once more
         self._updated = False
         self._asked, self._waits = -AHEAD, np.zeros(AHEAD, bool)
+        self._device, self._to_host = device, writes_to_host(device)
 
     @property
     def state(self) -> State:
@@ -166,10 +182,19 @@ class Packed:
         """Acts with what the environments report of this step, which begins the next one."""
         if not self._updated:
             self._store()
+        incoming = jax.device_put(incoming, self._device)  # takes half the time that a call takes to do it
         self._acting, self._pending, self._clock, action = self._compiled.act(
-            self._shape, self._updated, self._learning, self._acting, self._steady, incoming, self._clock
+            self._shape,
+            self._updated,
+            self._to_host,
+            self._learning,
+            self._acting,
+            self._steady,
+            incoming,
+            self._clock,
         )
-        action.copy_to_host_async()
+        if not self._to_host:
+            action.copy_to_host_async()
         self._now, self._updated = self._now + 1, False
         return action
 

@@ -42,12 +42,6 @@ CORE_FLOPS = 1e10
 """About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
 
 
-MANY = 16
-ACCELERATOR_LONG_S = 60.0
-ACCELERATOR_CALL_S = 1.0e-3
-"""The same beside an accelerator, for so many members or more."""
-
-
 TELLING_S = 0.5e-3
 """About what waking a worker and waiting for its reply costs on a busy machine."""
 FEW = 2
@@ -126,22 +120,17 @@ def prepare() -> None:
 
 
 def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
-    """Whether cohorts should have processes of their own: for longer runs on several cores.
+    """Whether cohorts should have processes of their own: for longer runs on several cores without an accelerator.
 
-    In one process XLA's threads and Python's lock get in each other's way, and beside an accelerator environments need
-    workers, whose slowest is waited for at every step; starting other processes takes seconds. (A single member has
-    nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
+    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
+    member has nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
     ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()
-    if cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ:
-        return False
-    each = step_seconds if step_seconds < math.inf else 0.0
-    if jax.default_backend() != "cpu":
-        return members >= MANY and steps * (ACCELERATOR_CALL_S + members * each / cores()) >= ACCELERATOR_LONG_S
-    each += work / CORE_FLOPS
+    here = cores() == 1 or jax.default_backend() != "cpu" or "JAX_NUM_CPU_DEVICES" in os.environ
+    each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
     long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
-    return long and (members > 1 or work < SMALL)
+    return long and not here and (members > 1 or work < SMALL)
 
 
 def can_share() -> bool:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from pathlib import Path
 
 from bires.processes import launch
 
@@ -19,12 +20,15 @@ CONTROL = "nvidia-cuda-mps-control"
 PATIENCE_S = 30.0
 """How long the service may take to start."""
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
+"""Where its pipes are; one of them is called control."""
 TRY = """
 import ctypes
 cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
 raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
 """
 """A program that ends well if CUDA can be used."""
+STARTED: list[subprocess.Popen[bytes]] = []
+"""The process that looks after our service."""
 
 
 @cache
@@ -40,7 +44,7 @@ def environment() -> dict[str, str] | None:
         return None
     said, say = os.pipe()
     held, hold = os.pipe()  # nobody writes into it; it is closed when this process ends
-    launch("bires.mps", (held, say), (held, say))
+    STARTED.append(launch("bires.mps", (held, say), (held, say)))
     os.close(held)
     os.close(say)
     folder = os.read(said, 4096).decode() if select.select([said], [], [], PATIENCE_S)[0] else ""
@@ -52,7 +56,9 @@ def environment() -> dict[str, str] | None:
 
 
 def usable(variables: dict[str, str]) -> bool:
-    """Whether a process with these variables can use CUDA."""
+    """Whether a service is there, and a process with these variables can use CUDA."""
+    if not Path(variables[PIPE], "control").exists():
+        return False
     try:
         tried = subprocess.run(
             [sys.executable, "-c", TRY], env=os.environ | variables, capture_output=True, timeout=PATIENCE_S
@@ -67,10 +73,8 @@ def serve(held: int, say: int) -> None:
     with tempfile.TemporaryDirectory(prefix="bires-mps-") as folder:
         silent = subprocess.DEVNULL  # a pipe would be waited for as long as the service lives
         variables = os.environ | {PIPE: folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        started = (
-            subprocess.run([CONTROL, "-d"], env=variables, stdout=silent, stderr=silent, check=False).returncode == 0
-        )
-        os.write(say, folder.encode() if started else b"")
+        failed = subprocess.call([CONTROL, "-d"], env=variables, stdout=silent, stderr=silent)
+        os.write(say, b"" if failed else folder.encode())
         os.close(say)
         os.read(held, 1)
         subprocess.run([CONTROL], input=b"quit -t 1\n", env=variables, capture_output=True, check=False)
