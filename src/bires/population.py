@@ -1,7 +1,8 @@
 """A population: members that train in one compiled program.
 
 `vmap` happens here and nowhere else. The members are split into cohorts; each cohort lives on one device and is stepped
-by one call: insert, sample, update, act. Cohorts are independent, so one updates while another's environments step.
+by one call: insert, sample, update, act; beside an accelerator by two (see `bires.accelerated`). Cohorts are
+independent, so one updates while another's environments step.
 """
 
 from __future__ import annotations
