@@ -69,10 +69,10 @@ def draw_curves(
 
 
 def grid(count: int) -> tuple[Any, list[Any]]:
-    """A figure with that many panels, in rows of three, or of five when they are many."""
+    """A figure with that many panels, in rows of three, or of five when they are many; four are a square."""
     from matplotlib.figure import Figure
 
-    columns = min(3 if count <= 9 else 5, count)
+    columns = 2 if count == 4 else min(3 if count <= 9 else 5, count)
     rows = -(-count // columns)
     figure = Figure(figsize=(5.2 * columns, 3.8 * rows), layout="constrained")
     axes = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
