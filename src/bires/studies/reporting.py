@@ -65,14 +65,15 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
         return ()
     tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
     missing = [task for task in tasks if task not in {panel.task for panel in panels}]
-    steps = min(int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps))
+    lengths = [int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps)]
+    steps, most = min(lengths), max(lengths)
     wanted = max(steps_of(part) for part in study.parts)
     seeds = min(len(kind.returns) for panel in panels for kind in panel.kinds)
     configs = [run.config for panel in panels for run in panel.runs]
     episodes = min(config.eval_episodes for config in configs)
     short = [
         f"{len(tasks) - len(missing)} of {len(tasks)} tasks" if missing else "",
-        f"{steps:,} of {wanted:,} steps" if steps < wanted else "",
+        f"{steps:,}{f' to {most:,}' if most > steps else ''} of {wanted:,} steps" if steps < wanted else "",
         f"{seeds} of {study.seeds} seeds" if seeds < study.seeds else "",
         f"{episodes} of {Config.eval_episodes} evaluation episodes" if episodes < Config.eval_episodes else "",
         "" if {config.protocol for config in configs} == {"paper"} else "protocol modern",
