@@ -3,6 +3,7 @@
 There is no GPU where these tests run, so a script stands in for NVIDIA's program and notes what it is told.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -15,11 +16,11 @@ import bires
 from bires import mps
 
 ASK = """
-import sys
+import json, sys
 from bires import mps
 mps.TRY = sys.argv[1]
-print(mps.environment(), flush=True)
-print(mps.environment(), flush=True)
+print(json.dumps(mps.environment()), flush=True)
+print(json.dumps(mps.environment()), flush=True)
 sys.stdin.read()
 """
 SERVED = "import os; raise SystemExit(not os.path.exists(os.environ['CUDA_MPS_PIPE_DIRECTORY'] + '/control'))"
@@ -71,7 +72,7 @@ def test_the_service_ends_with_the_process_that_asked_for_it(end, control):
     process = ask(SERVED)
     first, second = line(process), line(process)
     assert first == second
-    variables = eval(first)
+    variables = json.loads(first)
     assert list(variables) == [mps.PIPE]
     assert Path(variables[mps.PIPE], "control").exists()
     assert control.read_text() == "start\n"
@@ -84,7 +85,7 @@ def test_the_service_ends_with_the_process_that_asked_for_it(end, control):
 
 def test_a_service_through_which_cuda_cannot_be_used_is_ended(control):
     process = ask("raise SystemExit(1)")
-    assert line(process) == "None"
+    assert line(process) == "null"
     wait_for(control, "start\nquit -t 1\nend\n")
     process.communicate()
 
@@ -94,7 +95,7 @@ def test_a_service_of_the_users_is_used(control, tmp_path, monkeypatch):
     (tmp_path / "theirs" / "control").touch()
     monkeypatch.setenv(mps.PIPE, str(tmp_path / "theirs"))
     process = ask(SERVED)
-    assert eval(line(process)) == {mps.PIPE: str(tmp_path / "theirs")}
+    assert json.loads(line(process)) == {mps.PIPE: str(tmp_path / "theirs")}
     process.communicate()
     assert not control.exists()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bires
-from bires import packing, replay
+from bires import accelerated, packing, replay
 from bires.accelerated import Packed
 from bires.frames import Frames, frame_size
 from bires.hardware import Placement
@@ -83,7 +83,7 @@ def test_a_packed_run_equals_a_loose_one_and_continues_exactly(name, tmp_path, q
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn"])
 def test_updating_while_the_environments_step_changes_nothing(name, tmp_path, quick, monkeypatch):
-    """The buffer is small, so that some updates have to wait and others need not."""
+    """The buffer is small, so that some updates have to wait and others need not. Nor does the actions' way matter."""
     task, grid = RUNS[name]
     quick |= {"steps": 60, "eval_every": 30, "batch": 2, "warmup": 8} | grid
     monkeypatch.setattr(Placement, "packed", True)
@@ -97,6 +97,8 @@ def test_updating_while_the_environments_step_changes_nothing(name, tmp_path, qu
     bires.train(task, out=tmp_path / "ahead", **quick)
     assert 0.1 < np.mean(asked) < 0.9
     monkeypatch.setattr(Packed, "_must_wait", lambda self: True)
+    assert accelerated.writes_to_host(jax.devices()[0])
+    monkeypatch.setattr(accelerated, "writes_to_host", lambda device: False)
     bires.train(task, out=tmp_path / "after", **quick)
     assert contents(tmp_path / "ahead") == contents(tmp_path / "after")
     assert_same_state(tmp_path / "ahead", tmp_path / "after")
