@@ -12,8 +12,7 @@ from bires import frames, replay
 from bires.types import Space, Transition
 
 SPACE = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=(4, 2, 3))
-entry = jax.jit(frames.entry, static_argnums=0)
-write = jax.jit(replay.write)
+write = jax.jit(replay.write, static_argnums=0)
 sample = jax.jit(frames.sample, static_argnums=(0, 4))
 
 
@@ -62,7 +61,7 @@ def test_stacks_are_those_of_a_naive_replay(seed, capacity, steps, lengths):
         naive.append(made)
         observation, first, action, reward, discount, successor, _ = (np.stack(x) for x in zip(*made, strict=True))
         row = Transition(*map(jnp.asarray, (observation, action[:, None], reward, discount, successor)))
-        storage = write(storage, entry(SPACE, row, jnp.asarray(first)), clock)
+        storage = write(SPACE, storage, row, jnp.asarray(first), clock)
     for member in range(2):
         mine = jax.tree.map(lambda ring, m=member: ring[m], storage)
         found = jax.tree.map(np.asarray, sample(SPACE, jax.random.key(seed), mine, steps - 1, 64))
@@ -90,7 +89,7 @@ def test_every_step_that_is_not_cut_off_is_drawn_equally_often():
     for clock in range(150):
         observation, first, action, reward, discount, successor, _ = stream.step(clock)
         row = Transition(*(jnp.asarray(x)[None] for x in (observation, [action], reward, discount, successor)))
-        storage = write(storage, entry(SPACE, row, jnp.array([first])), clock)
+        storage = write(SPACE, storage, row, jnp.array([first]), clock)
     mine = jax.tree.map(lambda ring: ring[0], storage)
     found = np.asarray(sample(SPACE, jax.random.key(0), mine, 149, 100_000).reward).astype(int)
     counts = np.bincount(found, minlength=150)[149 - 60 : 149]

@@ -10,7 +10,7 @@ import pytest
 
 import bires
 from bires import config as configs
-from bires import rules
+from bires import replay, rules
 from bires.agents import ddpg
 from bires.agents.base import Hyper, Planning
 from bires.api import make_config
@@ -241,14 +241,29 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     making = Trainer.make_crew
 
     def watch(cohort):
-        dream = cohort.dreamer.dream
+        """Keeps what the environments did in a replay of its own, and every answer of the simulator beside it."""
+        desk, dreamer, board = cohort.desk, cohort.desk.dreamer, cohort.pool.board
+        start, gather, first = desk._start, desk._gather, dreamer.first
+        count, capacity = len(cohort.members), cohort.program.capacity
+        before: list[np.ndarray] = []
+        rows = np.zeros((count, capacity, replay.width(cohort.program.space)), np.float32)
 
-        def watched(compiled, state, drawn):
-            answer = dream(compiled, state, drawn)
-            kept.append((np.asarray(state.storage), np.asarray(drawn.positions), answer))
-            return answer
+        def starting(action):
+            before[:] = [board.observation[:count].copy(), action.copy()]
+            start(action)
 
-        cohort.dreamer.dream = watched
+        def gathering():
+            found = gather()
+            reward_and_discount, successor = found.rows[:, :2], board.next_observation[:count]
+            rows[:, desk._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
+            return found
+
+        def watched(positions, *actions):
+            nearby, walked = first(positions, *actions)
+            kept.append((rows.copy(), positions.copy(), nearby.copy()))
+            return nearby, walked
+
+        desk._start, desk._gather, dreamer.first = starting, gathering, watched
 
     def spying(trainer, lanes):
         crew: Any = making(trainer, lanes)
@@ -261,13 +276,13 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     assert len(kept) == 40 * len(cohorts_of(trainer))
     o, a = trainer.space.observation, trainer.space.action
     seen = 0
-    for storage, positions, answer in kept:
+    for storage, positions, nearby in kept:
         for i in range(len(storage)):
             rows = storage[i, positions[i].astype(int)]
             for p in range(2):
-                if np.any(answer.nearby[i, p]):
+                if np.any(nearby[i, p]):
                     seen += 1
-                    assert answer.nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
+                    assert nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
     assert seen == 80
 
 

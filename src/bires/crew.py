@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bires import accelerated, hardware
 from bires import config as configs
+from bires import hardware
 from bires.cohort import Cohort, Common, Crowd
 from bires.config import Config
 from bires.envs.adapter import Recipe
@@ -67,8 +67,7 @@ def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any])
     config = sketch.config
     members = configs.members(config)
     program = make_program(config, members, sketch.space, sketch.capacity)
-    functions = compiled(program, sketch.options), accelerated.functions(program, sketch.options)
-    common = Common(config, sketch.recipe, program, *functions, sketch.crowd)
+    common = Common(config, sketch.recipe, program, compiled(program, sketch.crowd.ahead, sketch.options), sketch.crowd)
     made: list[Cohort] = []
     try:
         for part, device in zip(parts, devices, strict=True):
@@ -119,6 +118,9 @@ class Processes(Crew):
                     process = launch("bires.crew", arguments, arguments[:1], **hardware.environment(platform))
                 self._processes.append((process, ours))
                 ours.send((sketch, part, platform, device.local_hardware_id))
+            if platform != "cpu":  # compiling takes a minute there, on all cores: once, and the others find it done
+                first = {len(part): number for number, part in enumerate(parts)}
+                self._ask(list(first.values()), Cohort.compile, [()] * len(first))
         except BaseException:
             self.close()
             raise
@@ -128,10 +130,14 @@ class Processes(Crew):
         return [process.pid for process, _ in self._processes]
 
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return self._ask(range(len(self.parts)), work, arguments)
+
+    def _ask(self, whom: Sequence[int], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        pipes = [self._processes[number][1] for number in whom]
         try:
-            for (_, pipe), given in zip(self._processes, arguments, strict=True):
+            for pipe, given in zip(pipes, arguments, strict=True):
                 pipe.send((work, given))
-            answers = [pipe.recv() for _, pipe in self._processes]
+            answers = [pipe.recv() for pipe in pipes]
         except (EOFError, ConnectionError) as error:
             raise Lost(self._ended()) from error
         for answer in answers:

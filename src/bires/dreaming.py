@@ -13,8 +13,7 @@ import numpy as np
 from bires.config import Member
 from bires.envs.pool import OracleNeeds, Pool
 from bires.envs.slots import ACTIVE
-from bires.planning.base import Dreams
-from bires.population import Compiled, Drawn, State
+from bires.population import imagined_shapes
 from bires.program import Program
 
 
@@ -39,12 +38,17 @@ class Dreamer:
     def __init__(self, pool: Pool, members: Sequence[Member], program: Program) -> None:
         assert program.planner is not None
         self.pool, self.count = pool, len(members)
-        self.planner, self.batch = program.planner, program.batch
+        self.batch = program.batch
         shape = (len(members), program.capacity, pool.board.physics.shape[1])
         self.states = {name: np.zeros(shape) for name in kept_states(program)}
         """Physics states by position in the replay: (members, capacity, ·)."""
         self.steps = np.array([member.planning_steps or 0 for member in members])
         self.horizon = np.array([member.horizon or 0 for member in members])
+        shapes = imagined_shapes(program, len(members))
+        self.blank = tuple(None if x is None else np.zeros(x.shape, x.dtype) for x in shapes)
+        """Answers that say nothing, in the two shapes."""
+        self._walkers: list[Question] = []
+        self._walked = 0
 
     def keep(self, clock: int) -> None:
         """Stores the states of the transition that step ``clock`` made."""
@@ -53,43 +57,38 @@ class Dreamer:
             source = board.physics if name == "before" else board.next_physics
             states[:, clock % states.shape[1]] = source[: self.count]
 
-    def dream(self, compiled: Compiled, state: State, drawn: Drawn) -> Dreams:
-        """Asks the simulator for what was drawn; the answers, as `finish` takes them."""
-        index = np.asarray(drawn.positions).astype(int)
+    def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Asks the simulator for what was drawn: Dyna's answers, and the first step of MVE's rollouts."""
+        index = positions.astype(int)
         active = self.pool.board.status[: self.count] == ACTIVE
-        nearby, rollout = self._blank(self.planner.steps), self._blank(self.planner.horizon)
+        nearby, walked = (None if blank is None else blank.copy() for blank in self.blank)
         asks: list[Question] = []
         if nearby is not None:
-            actions = np.asarray(drawn.nearby)
-            asks += [
-                Question(i, self.states["before"][i, index[i]], actions[i, p], nearby[i, p])
+            asks = [
+                Question(i, self.states["before"][i, index[i]], actions[0][i, p], nearby[i, p])
                 for i in np.flatnonzero(active)
                 for p in range(self.steps[i])
             ]
-        walkers = []
-        if rollout is not None:
-            actions = np.asarray(drawn.first)
-            walkers = [
-                Question(i, self.states["after"][i, index[i]], actions[i], rollout[i, 0])
+        self._walkers, self._walked = [], 1
+        if walked is not None:
+            self._walkers = [
+                Question(i, self.states["after"][i, index[i]], actions[-1][i], walked[i])
                 for i in np.flatnonzero(active & (self.horizon > 0))
             ]
-        self._ask(asks + walkers)
-        for t in range(1, self.planner.horizon):
-            assert rollout is not None
-            action = np.asarray(compiled.steer(state.learner, rollout[:, t - 1, :, -self._observation :]))
-            walkers = [
-                Question(w.who, w.state, action[w.who], rollout[w.who, t]) for w in walkers if t < self.horizon[w.who]
-            ]
-            self._ask(walkers)
-        return Dreams(nearby, rollout)  # type: ignore[arg-type]  # packed; the device takes them apart
+        self._ask(asks + self._walkers)
+        return nearby, walked
 
-    @property
-    def _observation(self) -> int:
-        return int(self.pool.board.observation.shape[1])
-
-    def _blank(self, rounds: int) -> np.ndarray | None:
-        width = self.pool.board.action.shape[1] + 1 + self._observation
-        return np.zeros((self.count, rounds, self.batch, width), np.float32) if rounds else None
+    def further(self, action: np.ndarray) -> np.ndarray:
+        """The next step of the rollouts that are long enough."""
+        blank = self.blank[1]
+        assert blank is not None
+        walked, t = blank.copy(), self._walked
+        self._walkers = [
+            Question(w.who, w.state, action[w.who], walked[w.who]) for w in self._walkers if t < self.horizon[w.who]
+        ]
+        self._walked += 1
+        self._ask(self._walkers)
+        return walked
 
     def _ask(self, asks: Sequence[Question]) -> None:
         """One round: fills each question's rows, and moves its states on."""

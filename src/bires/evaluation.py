@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from bires.config import Config, Member
 from bires.envs.pool import Pool
 from bires.envs.slots import ACTIVE, EVALUATE, Start
+from bires.hostcalls import Asked, Line
 
 LANES = 16
 """About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""
-
-Policy = Callable[[Any, np.ndarray], tuple[Any, Any]]
-"""learners, observations (members, lanes, ·) → actions (members, lanes, ·), values (members, lanes)."""
 
 
 def lanes_per_member(members: int, episodes: int, workers: int) -> int:
@@ -23,10 +22,14 @@ def lanes_per_member(members: int, episodes: int, workers: int) -> int:
     return max(1, min(episodes, LANES * max(1, workers) // members))
 
 
-class Lanes:
-    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member."""
+class Lanes(Asked):
+    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member.
+
+    The program that acts in them (`population.judge`) asks here for every step.
+    """
 
     def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
+        super().__init__()
         self.pool, self.group, self.members, self.config = pool, group, members, config
         self.slots = pool.groups[group]
         self.per_member = len(self.slots) // len(members)
@@ -42,6 +45,7 @@ class Lanes:
         self.q_sum, self.error_sum, self.steps = np.zeros(size), np.zeros(size), np.zeros(size)
         self.running_return, self.running_length = np.zeros(size), np.zeros(size, int)
         self.residual, self.open = np.zeros(size), np.zeros(size, bool)
+        self.ended, self.final = np.zeros(size, bool), np.zeros(size, bool)
         return [
             Start(int(slot), self.members[int(who)].seed, EVALUATE, i % self.per_member, self.per_member, episodes)
             for i, (slot, who) in enumerate(zip(self.slots, self.owner, strict=True))
@@ -53,14 +57,24 @@ class Lanes:
         mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
         return mask
 
-    def step(self, policy: Policy, learners: Any) -> None:
-        """One step of every running episode; the previous step's Bellman errors need these values, too."""
-        answer = self._values(policy, learners, self.pool.board.observation)
-        action, value = (np.asarray(x).reshape(len(self.slots), -1) for x in answer)
-        self.value = value[:, 0].astype(float)
-        self._settle(self.open, self.value)
+    def observation(self) -> np.ndarray:
+        """What to act on: (members, lanes, ·)."""
+        return self._rows(self.pool.board.observation)
+
+    def successor(self) -> np.ndarray:
+        """The true successors of the last actions."""
+        return self._rows(self.pool.board.next_observation)
+
+    def judge(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+        """One step of every running episode, with the values of these actions and those of the last successors.
+
+        What to act on next; whether any episode ended, so that its last successor is to be valued; whether to go on.
+        """
+        value = value.reshape(-1).astype(float)
+        self._settle(self.open, value)  # the previous step's Bellman errors need these values, too
+        self._settle(self.ended, np.where(self.final, 0.0, last.reshape(-1)))
         board, slots, went = self.pool.board, self.slots, self.going
-        board.action[slots[went]] = action[went]
+        board.action[slots[went]] = action.reshape(len(slots), -1)[went]
         self.pool.send(self.group)
         self.pool.wait(self.group)
         failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
@@ -68,18 +82,17 @@ class Lanes:
         self.running_return[went] += board.reward[slots[went]]
         self.running_length[went] += 1
         self.steps[went] += 1
-        self.q_sum[went] += self.value[went]
-        self.residual = board.reward[slots] - self.value
-        ended = went & (board.terminated[slots] | board.truncated[slots])
-        self.open = went & ~ended
-        if np.any(ended):
-            final = board.terminated[slots] | (self.config.protocol == "paper")
-            _, value = self._values(policy, learners, board.next_observation)
-            self._settle(ended, np.where(final, 0.0, np.asarray(value).reshape(-1)))
-        for i in np.flatnonzero(ended):
+        self.q_sum[went] += value[went]
+        self.residual = board.reward[slots] - value
+        self.final = board.terminated[slots] | (self.config.protocol == "paper")
+        self.ended = went & (board.terminated[slots] | board.truncated[slots])
+        self.open = went & ~self.ended
+        for i in np.flatnonzero(self.ended):
             self.returns[self.owner[i]].append(float(self.running_return[i]))
             self.lengths[self.owner[i]].append(int(self.running_length[i]))
             self.running_return[i], self.running_length[i] = 0.0, 0
+        ended = bool(self.ended.any())
+        return self.observation(), ended, ended or bool(self.going.any())
 
     def row(self, who: int) -> tuple[Any, ...]:
         """A row of evaluations.csv without its step."""
@@ -101,18 +114,23 @@ class Lanes:
         """Adds (r − Q(s, a) + γ · Q(s', μ(s')))² for transitions whose successor's value is now known."""
         self.error_sum[mask] += (self.residual[mask] + self.gamma[mask] * successor[mask]) ** 2
 
-    def _values(self, policy: Policy, learners: Any, observation: np.ndarray) -> tuple[Any, Any]:
-        shape = (len(self.members), self.per_member, -1)
-        return policy(learners, observation[self.slots].reshape(shape))
+    def _rows(self, array: np.ndarray) -> np.ndarray:
+        rows: np.ndarray = array[self.slots].reshape(len(self.members), self.per_member, -1)
+        return rows
 
 
-def evaluate(lanes: Lanes, policy: Policy, learners: Any, active: np.ndarray) -> list[tuple[Any, ...]]:
+Judge = Callable[[Line, Any, np.ndarray], jax.Array]
+"""Lanes, learners, first observations: acts until the lanes have seen all episodes."""
+
+
+def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray) -> list[tuple[Any, ...]]:
     """Evaluates the active members of a cohort; the rows of evaluations.csv without their step.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
     lanes.pool.begin(lanes.starts(active))
-    while np.any(lanes.going):
-        lanes.step(policy, learners)
+    if np.any(lanes.going):
+        judge(lanes.line, learners, lanes.observation()).block_until_ready()
+        lanes.close()
     return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]

@@ -87,13 +87,15 @@ class Placement:
         return str(self.devices[0].platform)
 
     @property
-    def packed(self) -> bool:
-        """Whether cohorts are kept in few arrays (see `bires.packing`)."""
+    def ahead(self) -> bool:
+        """Whether cohorts can update while their environments step: they do not share cores."""
         return self.platform != "cpu"
 
     @property
     def threads(self) -> int:
-        """XLA's threads in the process of a cohort."""
+        """XLA's threads in the process of a cohort; beside an accelerator they only compile."""
+        if self.platform != "cpu":
+            return cores()
         return max(1, cores() // len(self.cohorts)) if self.options.get("xla_cpu_multi_thread_eigen") else 1
 
     def workers_each(self, count: int) -> int:

@@ -1,8 +1,8 @@
 """A population: members that train in one compiled program.
 
-`vmap` happens here and nowhere else. The members are split into cohorts; each cohort lives on one device and is stepped
-by one call: insert, sample, update, act; beside an accelerator by two (see `bires.accelerated`). Cohorts are
-independent, so one updates while another's environments step.
+`vmap` happens here and nowhere else. The members are split into cohorts; each cohort lives on one device, and one call
+takes many steps there: ask for the environments' step, insert, sample, update, act. Cohorts are independent, so one
+updates while another's environments step.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from bires import replay
 from bires.agents.base import Hyper, Learner
+from bires.hostcalls import Line
 from bires.models import training
 from bires.planning import dyna, recipe
 from bires.planning.base import Dreams, Imagined
@@ -24,6 +25,8 @@ from bires.program import DREAM, MODEL, STEP, WARMUP, Program, model
 from bires.types import Params, Space, Transition
 
 shape: Any = jax.ShapeDtypeStruct
+barrier: Any = jax.lax.optimization_barrier
+FLAG = shape((), np.bool_)
 
 
 class State(NamedTuple):
@@ -46,61 +49,74 @@ class State(NamedTuple):
     """Learned models; None where nobody plans with them."""
 
 
-def incoming_width(observation: int) -> int:
-    """Floats per member that the environments report of one step."""
-    return 3 + 2 * observation
+class Incoming(NamedTuple):
+    """What the environments report of one step."""
+
+    rows: Any
+    """For each member [reward, discount, first, successor, next observation]: one array, so one transfer."""
+    observation: Any = None
+    """Where observations are pixels, the next ones are here, and successors are not asked for."""
 
 
-def unpack_incoming(space: Space, incoming: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Rows of [reward, discount, first, successor, next observation]: one array, so one transfer to the device.
-
-    Where observations are pixels: rows of the first three, and the next observations; successors are not asked for.
-    """
+def incoming_shapes(space: Space, members: int) -> Incoming:
     if space.pixels is not None:
-        rows, observation = incoming
-        return rows[:, 0], rows[:, 1], rows[:, 2] > 0, observation, observation
-    rows, o = incoming, space.observation
-    return rows[:, 0], rows[:, 1], rows[:, 2] > 0, rows[:, 3 : 3 + o], rows[:, 3 + o :]
+        return Incoming(shape((members, 3), np.float32), shape((members, space.observation), space.dtype))
+    return Incoming(shape((members, 3 + 2 * space.observation), np.float32))
+
+
+def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Reward, discount, first, successor, next observation."""
+    rows, o = incoming.rows, space.observation
+    seen = (rows[:, 3 : 3 + o], rows[:, 3 + o :]) if space.pixels is None else (incoming.observation,) * 2
+    return rows[:, 0], rows[:, 1], rows[:, 2] > 0, *seen
+
+
+Steps = Callable[[Line, State, Hyper, np.int32], tuple[State, jax.Array]]
+"""Whom to ask (see `bires.desk`), state, hyper, the first step's number → the state after as many steps as the desk
+wants, the next one's number."""
 
 
 class Compiled(NamedTuple):
-    """The functions of a program. Step number t is done by one of `warm`, `act` and `learn`, called with clock t after
-    the environments took step t; each returns the action of step t + 1."""
+    """The functions of a program."""
 
     init: Callable[[Learner, jax.Array, jax.Array, Any], State]
     """Learners, seeds, first observations, models → members about to take step 0."""
-    warm: Callable[[State, np.ndarray, np.int32], tuple[State, jax.Array]]
-    """A step of the warm-up: insert, act at random."""
-    act: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
-    """The last step of the warm-up, or one between two updates: insert, act with the policy."""
-    learn: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, jax.Array]]
-    """A step after the warm-up: insert, sample, update, act with the policy."""
-    fit: Callable[[State, np.int32], State]
-    """Model updates alone, for the steps of the warm-up in which models learn."""
-    draw: Callable[[State, Hyper, np.ndarray, np.int32], tuple[State, Drawn]]
-    """The first part of `learn` where the oracle must be asked: insert, and say what is to be imagined."""
-    steer: Callable[[Learner, np.ndarray], jax.Array]
-    """The target policy's actions: (members, batch, observation) → (members, batch, action)."""
-    finish: Callable[..., tuple[State, jax.Array]]
-    """State, hyper, incoming, answers (two arrays or None), clock → the rest of `learn`."""
-    policy: Callable[[Learner, np.ndarray], tuple[jax.Array, jax.Array]]
-    """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
+    warm: Steps
+    """Steps of the warm-up: no updates, and actions at random except the last."""
+    learn: Steps
+    """Steps after the warm-up."""
+    judge: Callable[[Line, Learner, np.ndarray], jax.Array]
+    """Whom to ask (see `bires.evaluation`), learners, first observations: acts until that has seen enough."""
 
 
-def compiled(program: Program, options: dict[str, str | bool]) -> Compiled:
-    """Jits the program; the state is donated, so a step writes in place."""
+def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> Compiled:
+    """Jits the program; the state is donated, so a step writes in place.
+
+    ``ahead``: updates that need not wait for the environments do not.
+    """
     jit = partial(jax.jit, compiler_options=options)
     return Compiled(
         init=jit(partial(init, program)),
-        warm=jit(partial(warm, program), donate_argnums=0),
-        act=jit(partial(act, program), donate_argnums=0),
-        learn=jit(partial(learn, program), donate_argnums=0),
-        fit=jit(partial(fit, program), donate_argnums=0),
-        draw=jit(partial(draw, program), donate_argnums=0),
-        steer=jit(partial(steer, program)),
-        finish=jit(partial(finish, program), donate_argnums=0),
-        policy=jit(partial(policy, program)),
+        warm=jit(partial(repeat, partial(rest, program)), donate_argnums=1),
+        learn=jit(partial(repeat, partial(advance, program, ahead)), donate_argnums=1),
+        judge=jit(partial(judge, program)),
     )
+
+
+Step = Callable[[Line, State, Hyper, jax.Array], tuple[State, jax.Array]]
+"""Whom to ask, state, hyper, the step's number → the state after it, whether to go on."""
+
+
+def repeat(step: Step, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+    """Steps from number ``clock`` on, at least one, until one says that it was the last; the next one's number."""
+
+    def body(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+        state, clock, _ = carry
+        state, going = step(desk, state, hyper, clock)
+        return state, clock + 1, going
+
+    state, clock, _ = jax.lax.while_loop(lambda carry: carry[2], body, (state, clock, jnp.ones((), bool)))
+    return state, clock
 
 
 def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
@@ -135,29 +151,80 @@ def shapes(program: Program, count: int) -> State:
     return made
 
 
-def entry(program: Program, state: State, incoming: jax.Array) -> tuple[State, Any, jax.Array]:
-    """What the environments' step leaves to be stored, and the state after it; says who starts an episode."""
+def insert(program: Program, state: State, incoming: Incoming, clock: jax.Array) -> tuple[State, jax.Array]:
+    """Stores the transition that the environments just finished; says who starts an episode."""
     reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
     made = Transition(state.observation, state.action, reward, discount, successor)
-    stored = replay.entry(program.space, made, state.first)
-    return state._replace(observation=observation, first=first), stored, first
+    storage = replay.write(program.space, state.storage, made, state.first, clock)
+    return state._replace(observation=observation, first=first, storage=storage), first
 
 
-def insert(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
-    """Stores the transition that the environments just finished; says who starts an episode."""
-    state, made, first = entry(program, state, incoming)
-    return state._replace(storage=replay.write(state.storage, made, clock)), first
+def ask(program: Program, desk: Line, state: State) -> tuple[Incoming, jax.Array]:
+    """The environments' step with the actions at hand."""
+    shapes = incoming_shapes(program.space, len(state.key))
+    answer: tuple[Incoming, jax.Array] = desk.ask("step", (shapes, FLAG), state.action)
+    return answer
 
 
-def warm(program: Program, state: State, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
-    state, _ = insert(program, state, incoming, clock)
-    action = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
-    return state._replace(action=action), action
-
-
-def act(program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array) -> tuple[State, jax.Array]:
+def rest(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+    """A step without an update: insert, act; models that are learned go on learning."""
+    incoming, going = ask(program, desk, state)
     state, first = insert(program, state, incoming, clock)
-    return keep_on(program, state, hyper, first, clock)
+    acted = explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
+    chance = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
+    warming, fresh = clock + 1 < program.warmup, (chance, state.noise)
+    action, noise = jax.tree.map(lambda x, y: jnp.where(warming, x, y), fresh, (acted.action, acted.noise))
+    state = state._replace(action=action, noise=noise)
+    if program.learning is not None:
+        begun = clock >= program.learning.start
+        state = jax.lax.cond(begun, partial(fit, program), lambda state, _: state, state, clock)
+    return state, going
+
+
+def advance(
+    program: Program, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    """A step after the warm-up."""
+    now = overlapped if ahead and program.planner is None else in_turn
+    if program.update_every == 1:
+        return now(program, desk, state, hyper, clock)
+    due = (clock - program.warmup) % program.update_every == 0
+    other = partial(rest, program)
+    done: tuple[State, jax.Array] = jax.lax.cond(due, partial(now, program), other, desk, state, hyper, clock)
+    return done
+
+
+def in_turn(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+    """A step with an update: insert, sample, imagine, update, act."""
+    incoming, going = ask(program, desk, state)
+    state, first = insert(program, state, incoming, clock)
+    dreams = None
+    if program.oracle:
+        dreams, fine = dream(program, desk, state, hyper, clock)
+        going &= fine
+    return move_on(program, improve(program, state, hyper, clock, dreams), hyper, first, clock), going
+
+
+def overlapped(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+    """The same; the update is made while the environments step.
+
+    What it samples is a function of the step's number, so it is known whether that includes the transition which the
+    environments are about to make. If it does, the desk waits for them before the update; otherwise zeros hold its
+    place meanwhile. Either way the same instructions compute the same numbers.
+    """
+
+    def reads(key: jax.Array) -> jax.Array:
+        sample = step_keys(key, clock)[0]
+        return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
+
+    shapes = incoming_shapes(program.space, len(state.key))
+    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key))
+    begun, _ = insert(program, state, Incoming(rows, state.observation), clock)
+    better = improve(program, begun, hyper, clock)
+    better, moment = barrier((better, better.sums[0, 0]))
+    incoming, going = desk.ask("receive", (shapes, FLAG), moment)
+    better, first = insert(program, better._replace(observation=state.observation, first=state.first), incoming, clock)
+    return move_on(program, better, hyper, first, clock), going
 
 
 def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
@@ -165,30 +232,13 @@ def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
     return jax.random.split(stream(key, STEP, clock))
 
 
-def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array) -> tuple[State, jax.Array]:
+def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array) -> State:
     """The members' next actions; a frozen member's is zero."""
     chosen = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
-    action = jnp.where(state.alive[:, None], chosen[0], 0.0)
-    return state._replace(action=action, noise=chosen[1]), action
+    return state._replace(action=jnp.where(state.alive[:, None], chosen[0], 0.0), noise=chosen[1])
 
 
-def learn(
-    program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array
-) -> tuple[State, jax.Array]:
-    state, first = insert(program, state, incoming, clock)
-    return move_on(program, improve(program, state, hyper, clock), hyper, first, clock)
-
-
-def keep_on(
-    program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array
-) -> tuple[State, jax.Array]:
-    """Acts with the policy in a step without an update."""
-    return explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
-
-
-def move_on(
-    program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array
-) -> tuple[State, jax.Array]:
+def move_on(program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array) -> State:
     """Acts with the policy that step ``clock`` has just improved."""
     return explore(program, state, hyper, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), first)
 
@@ -247,10 +297,28 @@ class Drawn(NamedTuple):
     """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
 
 
-def draw(program: Program, state: State, hyper: Hyper, incoming: jax.Array, clock: jax.Array) -> tuple[State, Drawn]:
+def dream(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[Dreams, jax.Array]:
+    """What the simulator says about a batch; whether to go on."""
+    planner, count = program.planner, len(state.key)
+    assert planner is not None
+    drawn = draw(program, state, hyper, clock)
+    nearby, walked = imagined_shapes(program, count)
+    (nearby, answer), going = desk.ask("imagine", ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
+    rollout = [answer]
+    for _ in range(1, planner.horizon):
+        seen = answer[..., -program.space.observation :]
+        action = jax.vmap(planner.parts.target_action)(state.learner, seen)
+        answer, going = desk.ask("imagine_on", (walked, FLAG), action)
+        rollout.append(answer)
+    return Dreams(
+        None if nearby is None else unpack_imagined(program.space, nearby),
+        None if answer is None else unpack_imagined(program.space, jnp.stack(rollout, axis=1)),
+    ), going
+
+
+def draw(program: Program, state: State, hyper: Hyper, clock: jax.Array) -> Drawn:
     planner = program.planner
     assert planner is not None
-    state, _ = insert(program, state, incoming, clock)
 
     def one(key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper) -> Drawn:
         index = replay.positions(step_keys(key, clock)[0], storage.shape[0], clock, program.batch)
@@ -263,20 +331,18 @@ def draw(program: Program, state: State, hyper: Hyper, incoming: jax.Array, cloc
             first = planner.parts.target_action(learner, batch.next_observation)
         return Drawn(index, nearby, first)
 
-    return state, jax.vmap(one)(state.key, state.storage, state.learner, hyper)
+    return jax.vmap(one)(state.key, state.storage, state.learner, hyper)
 
 
-def steer(program: Program, learner: Learner, observation: jax.Array) -> jax.Array:
-    assert program.planner is not None
-    return jax.vmap(program.planner.parts.target_action)(learner, observation)
-
-
-def finish(
-    program: Program, state: State, hyper: Hyper, incoming: jax.Array, answers: Dreams, clock: jax.Array
-) -> tuple[State, jax.Array]:
-    first = unpack_incoming(program.space, incoming)[2]
-    dreams = Dreams(*(None if part is None else unpack_imagined(program.space, part) for part in answers))
-    return move_on(program, improve(program, state, hyper, clock, dreams), hyper, first, clock)
+def imagined_shapes(program: Program, members: int) -> tuple[Any, Any]:
+    """Of the simulator's answers: Dyna's, and one step of MVE's; None: nobody asks."""
+    planner, space = program.planner, program.space
+    assert planner is not None
+    one = (program.batch, space.action + 1 + space.observation)
+    return (
+        shape((members, planner.steps, *one), np.float32) if planner.steps else None,
+        shape((members, *one), np.float32) if planner.horizon else None,
+    )
 
 
 def unpack_imagined(space: Space, rows: Any) -> Imagined:
@@ -285,7 +351,27 @@ def unpack_imagined(space: Space, rows: Any) -> Imagined:
     return Imagined(rows[..., :a], rows[..., a], rows[..., a + 1 :])
 
 
+def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Array) -> jax.Array:
+    """Acts without noise until the lanes have seen enough: (members, lanes, observation)."""
+    seen = shape(observation.shape, observation.dtype)
+
+    def last() -> jax.Array:
+        return policy(program, learner, lanes.ask("successor", seen))[1]
+
+    def body(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        observation, ended, _ = carry
+        action, value = policy(program, learner, observation)
+        ends = jax.lax.cond(ended, last, lambda: jnp.zeros_like(value))
+        more: tuple[jax.Array, jax.Array, jax.Array] = lanes.ask("judge", (seen, FLAG, FLAG), action, value, ends)
+        return more
+
+    begin = (observation, jnp.zeros((), bool), jnp.ones((), bool))
+    return jax.lax.while_loop(lambda carry: carry[2], body, begin)[1]
+
+
 def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
+
     def one(learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         action = program.agent.greedy(learner, observation)
         return action, program.agent.value(learner, observation, action)

@@ -71,6 +71,8 @@ class Program:
     space: Space
     batch: int
     capacity: int
+    warmup: int
+    update_every: int
     planner: Planner | None = None
     learning: Learning | None = None
     """How models are learned; None: nobody plans, or the simulator is the model."""
@@ -94,14 +96,14 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         horizon = max(config.horizon)
         start = max(config.warmup // 2, horizon + 1)
         learning = Learning(space, SCALES[config.model_scale], config.ensemble, horizon, start)
-    return Program(agent, space, config.batch, capacity, planner, learning)
+    return Program(agent, space, config.batch, capacity, config.warmup, config.update_every, planner, learning)
 
 
-def work(program: Program, update_every: int) -> float:
+def work(program: Program) -> float:
     """About how many floating-point operations a member's step takes: six for each weight and sample of a batch."""
     learner = jax.eval_shape(lambda: program.agent.init(np.random.default_rng(0)))
     weights = sum(int(leaf.size) for leaf in jax.tree.leaves(learner)) / 4  # with its target and two moments each
-    return 6.0 * weights * program.batch / update_every
+    return 6.0 * weights * program.batch / program.update_every
 
 
 def learners(program: Program, seeds: Sequence[int]) -> Learner:

@@ -41,25 +41,13 @@ def init(space: Space, members: int, capacity: int) -> Any:
     return jnp.zeros((members, capacity, width(space)))
 
 
-def entry(space: Space, made: Transition, first: jax.Array) -> Any:
-    """What is stored of a step of all members; ``first`` says whose observation starts an episode."""
-    return frames.entry(space, made, first) if space.pixels is not None else pack(made)
-
-
-def write(storage: Any, made: Any, clock: jax.Array) -> Any:
-    """Stores the `entry` of step number ``clock``."""
+def write(space: Space, storage: Any, made: Transition, first: jax.Array, clock: jax.Array) -> Any:
+    """Stores step number ``clock`` of all members; ``first`` says whose observation starts an episode."""
 
     def one(ring: jax.Array, row: jax.Array) -> jax.Array:
         return jax.lax.dynamic_update_slice_in_dim(ring, row[:, None], clock % ring.shape[1], axis=1)
 
-    return jax.tree.map(one, storage, made)
-
-
-def read(storage: Any, clock: jax.Array) -> Any:
-    """The entry of step number ``clock``."""
-    return jax.tree.map(
-        lambda ring: jax.lax.dynamic_index_in_dim(ring, clock % ring.shape[1], axis=1, keepdims=False), storage
-    )
+    return jax.tree.map(one, storage, frames.entry(space, made, first) if space.pixels is not None else pack(made))
 
 
 def positions(key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:

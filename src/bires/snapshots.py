@@ -36,10 +36,10 @@ class Part(NamedTuple):
 def part_of(cohort: Cohort, start: int, stop: int) -> Part:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
-    rows = {**rings(state.storage), **(cohort.dreamer.states if cohort.dreamer else {})}
+    rows = {**rings(state.storage), **(cohort.desk.dreamer.states if cohort.desk.dreamer else {})}
     return Part(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
-        {name: getattr(cohort, name) for name in HOST},
+        {name: getattr(cohort.desk, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
         {name: written(ring, start, stop) for name, ring in rows.items()} if start < stop else {},
     )
@@ -131,13 +131,12 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     state = unflatten(whole._replace(storage=None), {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
     storage = unflatten(whole.storage, stored, np.arange(len(mine))) if ringed(whole.storage) else stored["rows"]
     cohort.state = jax.tree.map(jnp.copy, jax.device_put(state._replace(storage=storage), cohort.device))
-    cohort.action = cohort.state.action
-    if cohort.dreamer is not None:
-        for name, states in cohort.dreamer.states.items():
+    if cohort.desk.dreamer is not None:
+        for name, states in cohort.desk.dreamer.states.items():
             states[:] = stored[name]
     cohort.returning = {}
     for name in HOST:
-        getattr(cohort, name)[:] = arrays[f"host/{name}"][mine]
+        getattr(cohort.desk, name)[:] = arrays[f"host/{name}"][mine]
     starts = [
         Start(i, m.seed, TRAIN, episodes[m.member], actions=arrays[f"episode/{m.member}"].tolist())
         for i, m in enumerate(cohort.members)

@@ -70,7 +70,7 @@ class Trainer:
         self.space = probe(self.recipe)
         self.capacity = min(config.replay, config.steps)
         self.program = make_program(config, self.members, self.space, self.capacity)
-        count, each, cost = len(self.members), work(self.program, config.update_every), step_seconds(self.recipe)
+        count, each, cost = len(self.members), work(self.program), step_seconds(self.recipe)
         self.processes = self._choose_processes(hardware.apart(count, config.steps, each, cost))
         self.placement = hardware.place(count, each, self.processes)
         self.physics = check(self.recipe) if self.program.oracle else 0
@@ -189,7 +189,7 @@ class Trainer:
     def make_crew(self, lanes: int) -> Crew:
         """The cohorts, with so many evaluation environments per member."""
         place = self.placement
-        crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, place.packed)
+        crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, place.ahead)
         sketch = Sketch(self.config, self.recipe, self.space, self.capacity, place.options, crowd)
         if self.processes:
             return Processes(sketch, place.cohorts, place.devices, place.threads)

@@ -23,6 +23,7 @@ from bires.cohort import Cohort
 from bires.config import Config
 from bires.crew import Crew
 from bires.envs.adapter import probe, recipe, recipe_of
+from bires.envs.pool import Pool
 from bires.frames import Frames
 from bires.options import Options
 from bires.rules import Needs
@@ -142,11 +143,23 @@ class Bench:
         self.crew.close()
 
 
+class Still:
+    """A pool whose environments stand still."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.board, self.failures = pool.board, pool.failures
+
+    def send(self, group: int) -> None:
+        """Nothing moves."""
+
+    wait = send
+
+
 def updates(cohort: Cohort, start: int, stop: int) -> None:
-    rows = cohort.gather()
-    for clock in range(start, stop):
-        cohort.update(rows, clock)
-        np.asarray(cohort.action)
+    pool, still = cohort.pool, Still(cohort.pool)
+    cohort.desk.pool = still  # type: ignore[assignment]
+    cohort.run(start, stop)
+    cohort.desk.pool = pool
 
 
 def environments(cohort: Cohort, count: int) -> None:
@@ -160,9 +173,9 @@ def fill(cohort: Cohort) -> None:
     cohort.begin()
     storage = scrambled(cohort.state.storage, cohort.program.space, np.random.default_rng(0))
     cohort.state = cohort.state._replace(storage=jax.device_put(storage, cohort.device))
-    if cohort.dreamer is not None:  # any state will do, as long as the simulator can be in it
-        cohort.step_environments(0)
-        for states in cohort.dreamer.states.values():
+    if cohort.desk.dreamer is not None:  # any state will do, as long as the simulator can be in it
+        environments(cohort, 1)
+        for states in cohort.desk.dreamer.states.values():
             states[:] = cohort.pool.board.physics[: len(cohort.members), None]
 
 

@@ -17,7 +17,7 @@ from bires.evaluation import Lanes, evaluate, lanes_per_member
 from bires.hardware import choose_workers
 from bires.policies import newest_checkpoint
 from bires.population import compiled
-from bires.program import Program, make_agent
+from bires.program import make_program
 from bires.runs import EVALUATION_COLUMNS, Run
 from bires.snapshots import unflatten_learners
 from bires.tables import Table
@@ -38,14 +38,15 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     made = recipe_of(run.config)
     space = probe(made)
     placement = hardware.place(len(members))
-    program = Program(make_agent(run.config, everybody, space), space, run.config.batch, 1)
+    program = make_program(run.config, everybody, space, 1)
     count = choose_workers(len(members) * episodes, workers, made.portable, step_seconds(made))
     per_member = lanes_per_member(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
     try:
         lanes = Lanes(pool, 0, members, replace(run.config, eval_episodes=episodes))
         learners = unflatten_learners(program, checkpoint, ids)
-        rows = evaluate(lanes, compiled(program, placement.options).policy, learners, np.ones(len(members), bool))
+        judge = compiled(program, False, placement.options).judge
+        rows = evaluate(lanes, judge, learners, np.ones(len(members), bool))
         if pool.failures:
             slot, text = next(iter(pool.failures.items()))
             raise UserError(f"The environment of member {members[slot // per_member].member} raised:\n{text}")

@@ -8,9 +8,11 @@ import os
 import select
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,9 @@ class Pool:
         groups: Sequence[Sequence[int]],
         workers: int,
         oracle: OracleNeeds | None = None,
+        aside: bool = False,
     ) -> None:
+        """``aside``: without workers, steps are taken in a thread, so that there is time between `send` and `wait`."""
         self.count = sum(len(group) for group in groups)
         self.groups = [np.asarray(group, int) for group in groups]
         self.failures: dict[int, str] = {}
@@ -70,6 +74,7 @@ class Pool:
         """Whether a step was asked for that this process is to take."""
         self._local = Slots(recipe, self.board) if workers == 0 else None
         self._oracle = Oracle(recipe) if workers == 0 else None
+        self._aside = Aside(self._local.step) if self._local is not None and aside else None
         self._workers = [
             Worker(
                 setup | {"groups": [split(group, workers, w) for group in groups], "share": [w, workers]},
@@ -120,6 +125,8 @@ class Pool:
         self._episode[slots] = self.board.episode[slots]
         self._log.record(slots[self.board.status[slots] == ACTIVE], self.board.action)
         self._under_way = self._local is not None
+        if self._aside is not None:
+            self._aside.start(slots.tolist())
         for worker in self._workers:
             if worker.setup["groups"][group]:
                 worker.ask_to_step(group)
@@ -127,9 +134,12 @@ class Pool:
     def wait(self, group: int) -> None:
         """Returns when the group's step is done and the board shows it; without workers, that is when it is taken."""
         if self._local is not None and self._under_way:
-            self._local.step(self.groups[group].tolist())
-            self._collect(self._local)
             self._under_way = False
+            if self._aside is not None:
+                self._aside.finish()
+            else:
+                self._local.step(self.groups[group].tolist())
+            self._collect(self._local)
         for worker in self._workers:
             while group in worker.pending:
                 self._await(worker)
@@ -162,6 +172,8 @@ class Pool:
     def close(self) -> None:
         for worker in self._workers:
             worker.kill()
+        if self._aside is not None:
+            self._aside.close()
         if self._local is not None:
             self._local.close()
         if self._oracle is not None:
@@ -231,6 +243,38 @@ class Pool:
     def _collect(self, slots: Slots) -> None:
         self.failures.update(slots.failures)
         slots.failures.clear()
+
+
+class Aside:
+    """A thread that does some work while its owner does something else."""
+
+    def __init__(self, work: Callable[..., None]) -> None:
+        self._work = work
+        self._asked: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def start(self, *arguments: Any) -> None:
+        self._asked.put(arguments)
+
+    def finish(self) -> None:
+        """Returns when what was started last is done; raises what it raised."""
+        error = self._done.get()
+        if error is not None:
+            raise error
+
+    def close(self) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while (arguments := self._asked.get()) is not None:
+            try:
+                self._work(*arguments)
+                self._done.put(None)
+            except BaseException as error:
+                self._done.put(error)
 
 
 @dataclass(frozen=True)

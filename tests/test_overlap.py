@@ -1,4 +1,4 @@
-"""Cohorts kept in few arrays, as beside an accelerator: the same members, computed from other buffers."""
+"""Updates that are made while the environments step, as beside an accelerator: the same members."""
 
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import bires
-from bires import accelerated, packing, replay
-from bires.accelerated import Packed
+from bires import replay
+from bires.desk import Desk
+from bires.envs.slots import Slots
 from bires.frames import Frames, frame_size
 from bires.hardware import Placement
 from bires.options import Stopped
@@ -26,43 +27,17 @@ VECTORS = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
 PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=(4, 2, 3))
 
 
-def test_what_is_packed_is_unpacked():
-    rng = np.random.default_rng(0)
-    tree: Any = {
-        "a": (rng.standard_normal((3, 2, 4)).astype(np.float32), np.array([True, False, True])),
-        "b": [np.arange(3, dtype=np.int32), rng.standard_normal((3, 0)).astype(np.float32)],
-        "c": np.arange(6, dtype=np.uint32).reshape(3, 2),
-        "large": np.ones((3, packing.LARGE // 4), np.float32),
-    }
-    like = packing.template(tree)
-    parts = packing.pack(like, tree)
-    assert {name: array.shape for name, array in parts.small.items()} == {
-        "float32": (3, 8),
-        "bool": (3, 1),
-        "int32": (3, 1),
-        "uint32": (3, 2),
-    }
-    assert [part is tree["large"] for part in parts.large] == [True]
-    again = packing.unpack(like, parts)
-    assert packing.template(again) is like
-    np.testing.assert_array_equal(again["a"][0], tree["a"][0])
-    np.testing.assert_array_equal(again["a"][1], tree["a"][1])
-    np.testing.assert_array_equal(again["c"], tree["c"])
-    assert again["b"][1].shape == (3, 0)
-
-
 @pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])
-def test_a_packed_run_equals_a_loose_one_and_continues_exactly(name, tmp_path, quick, monkeypatch):
-    monkeypatch.setattr(packing, "LARGE", 2000)
+def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, monkeypatch):
     task, grid = RUNS[name]
     quick |= {"steps": 40, "eval_every": 20} | grid
-    bires.train(task, out=tmp_path / "loose", **quick)
-    monkeypatch.setattr(Placement, "packed", True)
-    bires.train(task, out=tmp_path / "packed", **quick)
-    loose, tight = arrays(tmp_path / "loose"), arrays(tmp_path / "packed")
-    assert loose.keys() == tight.keys()
-    for key in loose:
-        np.testing.assert_allclose(loose[key], tight[key], rtol=1e-3, atol=1e-4, err_msg=key)
+    bires.train(task, out=tmp_path / "turns", **quick)
+    monkeypatch.setattr(Placement, "ahead", True)
+    bires.train(task, out=tmp_path / "overlapped", **quick)
+    turns, overlapped = arrays(tmp_path / "turns"), arrays(tmp_path / "overlapped")
+    assert turns.keys() == overlapped.keys()
+    for key in turns:
+        np.testing.assert_allclose(turns[key], overlapped[key], rtol=1e-3, atol=1e-4, err_msg=key)
 
     steps, asked = Trainer._steps, []
 
@@ -77,28 +52,27 @@ def test_a_packed_run_equals_a_loose_one_and_continues_exactly(name, tmp_path, q
         bires.train(task, out=tmp_path / "parts", **quick)
     bires.train(task, out=tmp_path / "parts", **quick)
     assert len(asked) > 3
-    assert contents(tmp_path / "packed") == contents(tmp_path / "parts")
-    assert_same_state(tmp_path / "packed", tmp_path / "parts")
+    assert contents(tmp_path / "overlapped") == contents(tmp_path / "parts")
+    assert_same_state(tmp_path / "overlapped", tmp_path / "parts")
 
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn"])
-def test_updating_while_the_environments_step_changes_nothing(name, tmp_path, quick, monkeypatch):
-    """The buffer is small, so that some updates have to wait and others need not. Nor does the actions' way matter."""
+@pytest.mark.parametrize("workers", [0, 2])
+def test_whether_an_update_waits_changes_nothing(name, workers, tmp_path, quick, monkeypatch):
+    """The buffer is small, so that some updates have to wait and others need not."""
     task, grid = RUNS[name]
-    quick |= {"steps": 60, "eval_every": 30, "batch": 2, "warmup": 8} | grid
-    monkeypatch.setattr(Placement, "packed", True)
-    must_wait, asked = Packed._must_wait, []
+    quick |= {"steps": 60, "eval_every": 30, "batch": 2, "warmup": 8, "workers": workers} | grid
+    monkeypatch.setattr(Placement, "ahead", True)
+    send, asked = Desk.send, []
 
-    def noted(self):
-        asked.append(must_wait(self))
-        return asked[-1]
+    def noted(self, action, needed):
+        asked.append(needed.any())
+        return send(self, action, needed)
 
-    monkeypatch.setattr(Packed, "_must_wait", noted)
+    monkeypatch.setattr(Desk, "send", noted)
     bires.train(task, out=tmp_path / "ahead", **quick)
     assert 0.1 < np.mean(asked) < 0.9
-    monkeypatch.setattr(Packed, "_must_wait", lambda self: True)
-    assert accelerated.writes_to_host(jax.devices()[0])
-    monkeypatch.setattr(accelerated, "writes_to_host", lambda device: False)
+    monkeypatch.setattr(Desk, "send", lambda self, action, needed: send(self, action, ~needed | needed))
     bires.train(task, out=tmp_path / "after", **quick)
     assert contents(tmp_path / "ahead") == contents(tmp_path / "after")
     assert_same_state(tmp_path / "ahead", tmp_path / "after")
@@ -137,9 +111,33 @@ def test_a_batch_reads_the_newest_transition_exactly_when_it_says_so(space):
     assert 0.05 < np.mean(said) < 0.95
 
 
-def test_a_packed_member_diverges_alone(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr(Placement, "packed", True)
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_member_diverges_alone(ahead, tmp_path, quick, monkeypatch):
+    monkeypatch.setattr(Placement, "ahead", ahead)
     quick |= {"critic_lr": [1e-3, 1e30]}
     run = bires.train("pendulum-swingup", algorithm="ddpg", seed=[0], out=tmp_path / "run", **quick)
     ended = {row["critic_lr"]: row["status"] for row in run.members.rows()}
     assert ended == {1e-3: "finished", 1e30: "diverged"}
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("moment", [3, 45])
+def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, tmp_path, quick, monkeypatch):
+    """In the warm-up, and (moment 45) after it and an evaluation: each evaluation is one episode of 1000 steps."""
+    monkeypatch.setattr(Placement, "ahead", ahead)
+    quick |= {"cohorts": "threads", "workers": 0, "seed": [0]}
+    bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "calm", **quick)
+    step, count = Slots.step, [0]
+
+    def interrupted(self, slots):
+        count[0] += 1
+        if count[0] == 1000 + moment:  # an episode of evaluation has 1000 steps
+            raise KeyboardInterrupt
+        step(self, slots)
+
+    monkeypatch.setattr(Slots, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+    bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+    assert contents(tmp_path / "calm") == contents(tmp_path / "run")
+    assert_same_state(tmp_path / "calm", tmp_path / "run")

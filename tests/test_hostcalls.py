@@ -1,0 +1,137 @@
+"""Programs that ask Python in between."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.interpreters import mlir
+
+from bires import hostcalls
+from bires.hostcalls import Asked, Line
+
+shape: Any = jax.ShapeDtypeStruct
+FLAG = shape((), np.bool_)
+WAYS: dict[str, Any] = {"foreign": hostcalls._ask_foreign, "python": hostcalls._ask_python}
+
+
+@pytest.fixture(params=list(WAYS))
+def way(request):
+    """Both ways of asking, also on a CPU, where one of them is usual."""
+    mlir.register_lowering(hostcalls._ask, WAYS[request.param], platform="cpu", cacheable=False)
+    yield request.param
+    mlir.register_lowering(hostcalls._ask, WAYS["foreign"], platform="cpu")
+
+
+class Counter(Asked):
+    """Adds what it is asked to add until there is enough."""
+
+    def __init__(self, enough: float) -> None:
+        super().__init__()
+        self.enough, self.calls = enough, 0
+
+    def add(self, total: np.ndarray, more: np.ndarray) -> tuple[np.ndarray, bool]:
+        self.calls += 1
+        if more[0] < 0:
+            raise ValueError(f"asked to add {more[0]}")
+        return total + more, total[0] + more[0] < self.enough
+
+
+def add_up(line: Line, more: jax.Array) -> jax.Array:
+    def body(carry: Any) -> Any:
+        return line.ask("add", (shape((2,), np.float32), FLAG), carry[0], more)
+
+    return jax.lax.while_loop(lambda carry: carry[1], body, (jnp.zeros(2), jnp.ones((), bool)))[0]
+
+
+def fresh() -> Any:
+    """The program, not yet compiled."""
+    return jax.jit(lambda line, more: add_up(line, more))
+
+
+def test_a_program_asks_until_it_is_told_to_stop(way):
+    counter = Counter(10.0)
+    np.testing.assert_array_equal(fresh()(counter.line, np.array([3, 1], np.float32)), [12.0, 4.0])
+    assert counter.calls == 4
+
+
+def test_whom_it_asks_is_not_compiled_in(way):
+    program = fresh()
+    for enough, total in ((10.0, 12.0), (20.0, 21.0)):
+        counter = Counter(enough)
+        assert program(counter.line, np.array([3, 1], np.float32))[0] == total
+    assert program._cache_size() == 1
+
+
+def test_all_types_go_both_ways(way):
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        "a float": rng.standard_normal((3, 2)).astype(np.float32),
+        "b bytes": rng.integers(0, 256, (4, 5), np.uint8),
+        "c words": rng.integers(0, 2**32, 3, np.uint32),
+        "d number": np.int32(-7),
+        "e flags": np.array([True, False]),
+        "f nothing": np.zeros((3, 0), np.float32),
+    }
+
+    class Echo(Asked):
+        def echo(self, *given: np.ndarray) -> Any:
+            assert [(x.shape, x.dtype) for x in given] == [(x.shape, x.dtype) for x in arrays.values()]
+            return dict(zip(arrays, (x.copy() for x in given), strict=True))
+
+    echo = Echo()
+    like = jax.tree.map(lambda x: shape(x.shape, x.dtype), arrays)
+    found = jax.jit(lambda line, given: line.ask("echo", like, *given.values()))(echo.line, arrays)
+    echo.close()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_a_type_that_cannot_be_asked_about_is_refused_before_anything_runs():
+    with pytest.raises(TypeError, match=r"'add' is asked with .*float16.*; known: bool, int32"):
+        jax.jit(lambda line, x: line.ask("add", FLAG, x))(Counter(1.0).line, np.float16(1))
+
+
+def test_an_error_ends_the_program_and_is_raised_afterwards(way):
+    counter, program = Counter(10.0), fresh()
+    program(counter.line, np.array([-1, 0], np.float32)).block_until_ready()
+    assert counter.calls == 1
+    with pytest.raises(ValueError, match=r"asked to add -1.0"):
+        counter.close()
+    assert program(counter.line, np.array([5, 0], np.float32))[0] == 10.0
+    counter.close()
+
+
+def test_programs_of_two_threads_do_not_wait_for_each_other(way):
+    program, counters = fresh(), [Counter(2000.0), Counter(2000.0)]
+    with ThreadPoolExecutor(2) as threads:
+        totals = list(threads.map(lambda c: float(program(c.line, np.array([1, 0], np.float32))[0]), counters))
+    assert totals == [2000.0, 2000.0]
+    assert [counter.calls for counter in counters] == [2000, 2000]
+
+
+def test_the_compilation_cache_keeps_programs_that_ask(tmp_path):
+    code = (
+        "import jax, numpy as np\n"
+        "from jax import monitoring\n"
+        "events = []\n"
+        "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
+        "from tests.test_hostcalls import Counter, add_up\n"
+        "Counter(1.0)\n"  # so that the second process asks another number
+        "counter = Counter(10.0)\n" + "assert jax.jit(add_up)(counter.line, np.array([3, 1], np.float32))[0] == 12\n"
+        "print(sum(name.endswith('cache_hits') for name in events))"
+    )
+    settings = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    hits = []
+    for text in (code, code.replace("Counter(1.0)\n", "")):
+        ran = subprocess.run(
+            [sys.executable, "-c", text], env=os.environ | settings, check=True, capture_output=True, text=True
+        )
+        hits.append(int(ran.stdout.split()[-1]))
+    assert hits[0] == 0
+    assert hits[1] > 0
