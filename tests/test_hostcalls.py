@@ -1,8 +1,11 @@
 """Programs that ask Python in between."""
 
+import math
 import os
+import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -68,6 +71,11 @@ def test_whom_it_asks_is_not_compiled_in(way):
     assert program._cache_size() == 1
 
 
+def test_nobody_answers_with_zeros(way):
+    line = Counter(10.0).line
+    np.testing.assert_array_equal(fresh()(line, np.array([3, 1], np.float32)), [0.0, 0.0])
+
+
 def test_all_types_go_both_ways(way):
     rng = np.random.default_rng(0)
     arrays: dict[str, Any] = {
@@ -86,8 +94,8 @@ def test_all_types_go_both_ways(way):
 
     echo = Echo()
     like = jax.tree.map(lambda x: shape(x.shape, x.dtype), arrays)
-    found = jax.jit(lambda line, given: line.ask("echo", like, *given.values()))(echo.line, arrays)
-    echo.close()
+    with echo:
+        found = jax.jit(lambda line, given: line.ask("echo", like, *given.values()))(echo.line, arrays)
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
@@ -99,12 +107,30 @@ def test_a_type_that_cannot_be_asked_about_is_refused_before_anything_runs():
 
 def test_an_error_ends_the_program_and_is_raised_afterwards(way):
     counter, program = Counter(10.0), fresh()
-    program(counter.line, np.array([-1, 0], np.float32)).block_until_ready()
+    with pytest.raises(ValueError, match=r"asked to add -1.0"), counter:
+        program(counter.line, np.array([-1, 0], np.float32)).block_until_ready()
     assert counter.calls == 1
-    with pytest.raises(ValueError, match=r"asked to add -1.0"):
-        counter.close()
-    assert program(counter.line, np.array([5, 0], np.float32))[0] == 10.0
-    counter.close()
+    with counter:
+        assert program(counter.line, np.array([5, 0], np.float32))[0] == 10.0
+
+
+def test_interrupts_end_the_program_at_whatever_moment_they_come(way):
+    """Signals at random moments: Python would raise each of them where it is, be it half-way out of a question."""
+    program, rng, counter, few = fresh(), np.random.default_rng(0), Counter(math.inf), Counter(1.0)
+    program(few.line, np.array([1, 0], np.float32))
+    timers = [threading.Timer(after, os.kill, [os.getpid(), signal.SIGINT]) for after in rng.uniform(0.001, 0.01, 100)]
+
+    def interrupted(timer: threading.Timer) -> None:
+        with counter:
+            timer.start()
+            program(counter.line, np.array([1, 0], np.float32)).block_until_ready()
+
+    for timer in timers:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(timer)
+        timer.join()
+    assert counter.calls > 100
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_programs_of_two_threads_do_not_wait_for_each_other(way):

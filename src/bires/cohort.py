@@ -103,10 +103,9 @@ class Cohort:
         clock, warmup = start, self.program.warmup
         while clock < stop:
             steps, end = (self.compiled.learn, stop) if clock >= warmup else (self.compiled.warm, min(stop, warmup))
-            self.desk.open(clock, end)
-            self.state, reached = steps(self.desk.line, self.state, self.hyper, np.int32(clock))
-            clock = int(reached)
-            self.desk.close()
+            with self.desk.expecting(clock, end):
+                self.state, reached = steps(self.desk.line, self.state, self.hyper, np.int32(clock))
+                clock = int(reached)
             self._freeze_failed(clock)
 
     def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:

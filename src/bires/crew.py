@@ -118,7 +118,7 @@ class Processes(Crew):
                     process = launch("bires.crew", arguments, arguments[:1], **hardware.environment(platform))
                 self._processes.append((process, ours))
                 ours.send((sketch, part, platform, device.local_hardware_id))
-            if platform != "cpu":  # compiling takes a minute there, on all cores: once, and the others find it done
+            if platform != "cpu":  # compiling is half a minute there, on all cores: once, and the others find it done
                 first = {len(part): number for number, part in enumerate(parts)}
                 self._ask(list(first.values()), Cohort.compile, [()] * len(first))
         except BaseException:

@@ -7,7 +7,7 @@ told to end after the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -35,9 +35,10 @@ class Desk(Asked):
         """What the environments reported of the step under way."""
         self._blank: Any = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), incoming_shapes(program.space, count))
 
-    def open(self, start: int, stop: int) -> None:
+    def expecting(self, start: int, stop: int) -> Self:
         """The steps [start, stop) are about to be asked for."""
         self._clock, self._stop, self._here = start, stop, None
+        return self
 
     def step(self, action: np.ndarray) -> tuple[Incoming, bool]:
         """Takes a step; says, too, whether the program is to go on after it."""

@@ -131,6 +131,6 @@ def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray) -> l
     """
     lanes.pool.begin(lanes.starts(active))
     if np.any(lanes.going):
-        judge(lanes.line, learners, lanes.observation()).block_until_ready()
-        lanes.close()
+        with lanes:
+            judge(lanes.line, learners, lanes.observation()).block_until_ready()
     return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]

@@ -31,6 +31,10 @@ SPLIT = 32
 """From so many members per accelerator on, two cohorts share it."""
 
 
+EACH = 8
+"""From so many members per core on, cohorts beside an accelerator have processes of their own."""
+
+
 SMALL = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
@@ -122,14 +126,16 @@ def prepare() -> None:
 
 
 def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
-    """Whether cohorts should have processes of their own: for longer runs on several cores without an accelerator.
+    """Whether cohorts should have processes of their own: for longer runs on several cores; with accelerators, if many.
 
     In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
     member has nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
     ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()
-    here = cores() == 1 or jax.default_backend() != "cpu" or "JAX_NUM_CPU_DEVICES" in os.environ
+    here = cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ
+    if jax.default_backend() != "cpu":
+        here |= members < EACH * cores()
     each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
     long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
     return long and not here and (members > 1 or work < SMALL)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import signal
+import threading
 import weakref
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -34,7 +36,7 @@ class Line(NamedTuple):
         """Inside a program: what the method ``name`` answers to some arrays, each time the program comes here.
 
         It is given NumPy's arrays, which are valid until it returns, and answers with a tree of arrays like ``results``
-        (of shapes and types). Once it raises, zeros are the answer to everything; see `Asked.close`.
+        (of shapes and types). Once it raises, zeros are the answer to everything.
         """
         shapes, structure = jax.tree.flatten(results)
         taken = tuple((x.shape, np.dtype(x.dtype)) for x in shapes)
@@ -42,20 +44,37 @@ class Line(NamedTuple):
 
 
 class Asked:
-    """Somebody whom programs ask."""
+    """Somebody whom programs ask, within a ``with``: what went wrong is raised at its end, not into the program."""
 
     def __init__(self) -> None:
         number = next(_numbers)
         self.line = Line(np.int32(number))
         self.error: BaseException | None = None
-        """What a question raised: it must not be raised into the program."""
         _asked[number] = self
 
-    def close(self) -> None:
-        """Raises what went wrong since this was last called."""
+    def __enter__(self) -> Self:
+        """From now on an interrupt is an error like others, too: Python would raise it in the middle of a question."""
+        self._handler = None
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
         error, self.error = self.error, None
         if error is not None:
             raise error
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        assert self._handler is not None
+        try:
+            self._handler(number, frame)
+        except BaseException as error:
+            self.error = error
 
 
 _numbers = itertools.count()
@@ -64,14 +83,14 @@ _asked: weakref.WeakValueDictionary[int, Asked] = weakref.WeakValueDictionary()
 
 def _answer(name: str, places: Sequence[np.ndarray], number: Any, *arrays: np.ndarray) -> None:
     """Writes the answer to a question where it belongs."""
-    asked = _asked[int(number)]
-    if asked.error is None:
+    asked = _asked.get(int(number))
+    if asked is not None and asked.error is None:
         try:
             answers = jax.tree.leaves(getattr(asked, name)(*arrays))
             for place, answer in zip(places, answers, strict=True):
                 place[...] = answer
             return
-        except BaseException as error:  # an interrupt, too
+        except BaseException as error:
             asked.error = error
     for place in places:
         place[...] = 0

@@ -97,8 +97,8 @@ def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> C
     jit = partial(jax.jit, compiler_options=options)
     return Compiled(
         init=jit(partial(init, program)),
-        warm=jit(partial(repeat, partial(rest, program)), donate_argnums=1),
-        learn=jit(partial(repeat, partial(advance, program, ahead)), donate_argnums=1),
+        warm=jit(partial(repeat, partial(advance, program, False, ahead)), donate_argnums=1),
+        learn=jit(partial(repeat, partial(advance, program, True, ahead)), donate_argnums=1),
         judge=jit(partial(judge, program)),
     )
 
@@ -159,53 +159,66 @@ def insert(program: Program, state: State, incoming: Incoming, clock: jax.Array)
     return state._replace(observation=observation, first=first, storage=storage), first
 
 
-def ask(program: Program, desk: Line, state: State) -> tuple[Incoming, jax.Array]:
-    """The environments' step with the actions at hand."""
-    shapes = incoming_shapes(program.space, len(state.key))
-    answer: tuple[Incoming, jax.Array] = desk.ask("step", (shapes, FLAG), state.action)
-    return answer
-
-
-def rest(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
-    """A step without an update: insert, act; models that are learned go on learning."""
-    incoming, going = ask(program, desk, state)
-    state, first = insert(program, state, incoming, clock)
-    acted = explore(program, state, hyper, jax.vmap(lambda key: stream(key, STEP, clock))(state.key), first)
-    chance = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
-    warming, fresh = clock + 1 < program.warmup, (chance, state.noise)
-    action, noise = jax.tree.map(lambda x, y: jnp.where(warming, x, y), fresh, (acted.action, acted.noise))
-    state = state._replace(action=action, noise=noise)
-    if program.learning is not None:
-        begun = clock >= program.learning.start
-        state = jax.lax.cond(begun, partial(fit, program), lambda state, _: state, state, clock)
-    return state, going
-
-
 def advance(
-    program: Program, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
+    program: Program, learning: bool, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
 ) -> tuple[State, jax.Array]:
-    """A step after the warm-up."""
-    now = overlapped if ahead and program.planner is None else in_turn
-    if program.update_every == 1:
-        return now(program, desk, state, hyper, clock)
-    due = (clock - program.warmup) % program.update_every == 0
-    other = partial(rest, program)
-    done: tuple[State, jax.Array] = jax.lax.cond(due, partial(now, program), other, desk, state, hyper, clock)
-    return done
+    """A step: ask for the environments', insert, update (if it is due), act; says whether to go on.
+
+    ``learning``: whether the warm-up is over.
+    """
+    due: Due = learning
+    if learning and program.update_every > 1:
+        due = (clock - program.warmup) % program.update_every == 0
+    take = overlapped if learning and ahead and program.planner is None else in_turn
+    state, first, going = take(program, desk, state, hyper, clock, due)
+    if program.learning is not None and due is not True:
+        idle = (clock >= program.learning.start) & ~jnp.asarray(due)
+        state = when(idle, lambda state: fit(program, state, clock), state)
+    keys = jax.vmap(lambda key: stream(key, STEP, clock))(state.key)
+    if due is not False:
+        keys = jnp.where(due, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), keys)
+    acted = explore(program, state, hyper, keys, first)
+    if not learning:
+        chance = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
+        warming, still = clock + 1 < program.warmup, state._replace(action=chance)
+        acted = jax.tree.map(lambda x, y: x if x is y else jnp.where(warming, x, y), still, acted)
+    return acted, going
 
 
-def in_turn(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
-    """A step with an update: insert, sample, imagine, update, act."""
-    incoming, going = ask(program, desk, state)
+Due = bool | jax.Array
+"""Whether there is an update in a step: known when the program is compiled, or not."""
+
+
+def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
+    """``work(carry)`` if it is due. (A loop of one turn or none leaves arrays where they are; a branch copies them.)"""
+    if isinstance(due, bool):
+        return work(carry) if due else carry
+    once = (jnp.zeros((), bool), carry)
+    return jax.lax.while_loop(lambda loop: loop[0], lambda loop: (once[0], work(loop[1])), (due, carry))[1]
+
+
+def in_turn(
+    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[State, jax.Array, jax.Array]:
+    """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
+    shapes = incoming_shapes(program.space, len(state.key))
+    incoming, going = desk.ask("step", (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock)
-    dreams = None
-    if program.oracle:
-        dreams, fine = dream(program, desk, state, hyper, clock)
-        going &= fine
-    return move_on(program, improve(program, state, hyper, clock, dreams), hyper, first, clock), going
+
+    def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+        state, going = carry
+        dreams = None
+        if program.oracle:
+            dreams, going = dream(program, desk, state, hyper, clock)
+        return improve(program, state, hyper, clock, dreams), going
+
+    state, going = when(due, update, (state, going))
+    return state, first, going
 
 
-def overlapped(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+def overlapped(
+    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[State, jax.Array, jax.Array]:
     """The same; the update is made while the environments step.
 
     What it samples is a function of the step's number, so it is known whether that includes the transition which the
@@ -218,13 +231,13 @@ def overlapped(program: Program, desk: Line, state: State, hyper: Hyper, clock: 
         return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
 
     shapes = incoming_shapes(program.space, len(state.key))
-    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key))
+    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
     begun, _ = insert(program, state, Incoming(rows, state.observation), clock)
-    better = improve(program, begun, hyper, clock)
+    better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
     better, moment = barrier((better, better.sums[0, 0]))
     incoming, going = desk.ask("receive", (shapes, FLAG), moment)
     better, first = insert(program, better._replace(observation=state.observation, first=state.first), incoming, clock)
-    return move_on(program, better, hyper, first, clock), going
+    return better, first, going
 
 
 def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
@@ -236,11 +249,6 @@ def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first
     """The members' next actions; a frozen member's is zero."""
     chosen = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
     return state._replace(action=jnp.where(state.alive[:, None], chosen[0], 0.0), noise=chosen[1])
-
-
-def move_on(program: Program, state: State, hyper: Hyper, first: jax.Array, clock: jax.Array) -> State:
-    """Acts with the policy that step ``clock`` has just improved."""
-    return explore(program, state, hyper, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), first)
 
 
 def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:

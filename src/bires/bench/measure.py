@@ -127,8 +127,7 @@ class Bench:
 
     def updates(self, count: int) -> None:
         """Updates of every member with the environments standing still."""
-        self.crew.each(updates, self.clock, self.clock + count)
-        self.clock += count
+        self.clock = self.crew.each(updates, self.clock, count)[0]
 
     def steps(self, count: int) -> None:
         """Whole steps: act, step the environments, insert, sample, update."""
@@ -155,11 +154,13 @@ class Still:
     wait = send
 
 
-def updates(cohort: Cohort, start: int, stop: int) -> None:
-    pool, still = cohort.pool, Still(cohort.pool)
+def updates(cohort: Cohort, start: int, count: int) -> int:
+    """So many updates of a cohort, with the steps between them; the next step's number."""
+    pool, still, stop = cohort.pool, Still(cohort.pool), start + count * cohort.program.update_every
     cohort.desk.pool = still  # type: ignore[assignment]
     cohort.run(start, stop)
     cohort.desk.pool = pool
+    return stop
 
 
 def environments(cohort: Cohort, count: int) -> None:
