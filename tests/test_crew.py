@@ -153,6 +153,24 @@ def test_long_runs_of_several_members_have_processes(settings, options, expected
         assert len(trainer.placement.cohorts) == len(settings["seed"])
 
 
+@pytest.mark.skipif(hardware.cores() < 2, reason="there is one core")
+def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monkeypatch):
+    """In a process with a worker as in a thread beside a thread: while one updates, the other steps."""
+    monkeypatch.setattr(hardware, "ALONGSIDE", 0.0)
+    settings = quick | {"algorithm": "ddpg", "seed": [0], "replay": 200}
+    bires.train("pendulum-swingup", out=tmp_path / "threads", cohorts="threads", **settings)
+    bires.train("pendulum-swingup", out=tmp_path / "processes", cohorts="processes", **settings)
+    assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
+    assert_same_state(tmp_path / "threads", tmp_path / "processes")
+    settings.pop("quiet")
+    config = make_config("pendulum-swingup", settings)
+    trainers = [Trainer(config, Folder(tmp_path), Options(cohorts=cohorts)) for cohorts in ("threads", "processes")]
+    assert [(trainer.ahead, trainer.workers) for trainer in trainers] == [(True, 0), (True, 1)]
+    monkeypatch.setattr(hardware, "ALONGSIDE", 3e7)
+    small = Trainer(config, Folder(tmp_path), Options(cohorts="processes"))
+    assert (small.ahead, small.workers) == (False, 0)
+
+
 def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
     class Here(environments.Clock):
         pass
@@ -180,7 +198,7 @@ def test_a_confined_process_sees_its_share_of_the_cores():
 
 @pytest.mark.parametrize(
     ("members", "work", "cohorts", "threads"),
-    [(8, 1e8, 4, 1), (2, 1e8, 2, 2), (1, 1e8, 1, 4), (1, 1e5, 1, 1), (2, 1e5, 2, 1)],
+    [(8, 1e8, 4, 1), (2, 1e9, 2, 2), (1, 1e9, 1, 4), (1, 1e8, 1, 1), (1, 1e5, 1, 1), (2, 1e5, 2, 1)],
 )
 def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, threads, monkeypatch):
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)

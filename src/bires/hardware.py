@@ -39,6 +39,12 @@ SMALL = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
 
+SHARED = 3e8
+"""Floating-point operations of a member's step from which on several cores may share them."""
+ALONGSIDE = 3e7
+"""Those from which on it pays to let a member's environment step on another core meanwhile."""
+
+
 LONG_S = 20.0
 """About how long a run takes from which on it pays to start a process for each cohort."""
 CALL_S = 0.5e-3
@@ -85,6 +91,8 @@ class Placement:
     cohorts: tuple[np.ndarray, ...]
     """The members of each cohort."""
     options: dict[str, str | bool]
+    spare: bool = False
+    """Whether every member has another core for its environment."""
 
     @property
     def platform(self) -> str:
@@ -93,7 +101,7 @@ class Placement:
     @property
     def ahead(self) -> bool:
         """Whether cohorts can update while their environments step: they do not share cores."""
-        return self.platform != "cpu"
+        return self.platform != "cpu" or self.spare
 
     @property
     def threads(self) -> int:
@@ -129,7 +137,7 @@ def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
     """Whether cohorts should have processes of their own: for longer runs on several cores; with accelerators, if many.
 
     In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
-    member has nobody to get in the way of, unless it is so small that XLA's threads only hand it to each other.)
+    member has nobody to get in the way of, unless it is so small that XLA's threads do not help it.)
     ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()
@@ -138,7 +146,7 @@ def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
         here |= members < EACH * cores()
     each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
     long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
-    return long and not here and (members > 1 or work < SMALL)
+    return long and not here and (members > 1 or work < SHARED)
 
 
 def can_share() -> bool:
@@ -172,25 +180,30 @@ def prefer_precision() -> None:
 def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
     """Splits a population over the devices. ``work``: the floating-point operations of a member's step.
 
-    On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores; a
-    population smaller than the machine shares them after all, and a little work stays on one core, unless cohorts have
-    processes of their own (or JAX_NUM_CPU_DEVICES asks for more). On an accelerator populations have two cohorts if
-    their environments take longer than starting a second program; or one for each core, where cohorts have processes.
+    On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores.
+    Where members are few, large ones share them after all, and others leave a core to their environments. A little work
+    stays on one core, unless cohorts have processes of their own (or JAX_NUM_CPU_DEVICES asks for more). How numbers
+    are rounded depends on the machine and the population, not on whether there are processes.
+
+    On an accelerator populations have two cohorts if their environments take longer than starting a second program; or
+    one for each core, where cohorts have processes.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
     options: dict[str, str | bool] = {}
+    spare = False
     if devices[0].platform == "cpu":
         little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
         count = 1 if little and not processes else min(members, len(devices))
-        threads = members < cores() and not little
+        threads = members < cores() and work >= SHARED
+        spare = 2 * members <= cores() and ALONGSIDE <= work < SHARED
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
         prefer_precision()
         few = len(devices) * (2 if members >= SPLIT * len(devices) else 1)
         count = min(members, cores() if processes else few)
     cohorts = tuple(np.array_split(np.arange(members), count))
-    return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options)
+    return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options, spare)
 
 
 def choose_workers(members: int, asked: int | None, portable: bool, step_seconds: float = math.inf) -> int:

@@ -101,9 +101,16 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
 
 def work(program: Program) -> float:
     """About how many floating-point operations a member's step takes: six for each weight and sample of a batch."""
-    learner = jax.eval_shape(lambda: program.agent.init(np.random.default_rng(0)))
-    weights = sum(int(leaf.size) for leaf in jax.tree.leaves(learner)) / 4  # with its target and two moments each
-    return 6.0 * weights * program.batch / program.update_every
+    learner, learned = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+
+    def weights(tree: Any) -> int:
+        return sum(int(leaf.size) for leaf in jax.tree.leaves(tree))
+
+    samples = weights(learner) / 4 * program.batch / program.update_every  # with its target and two moments each
+    if program.learning is not None:
+        scale = program.learning.scale
+        samples += weights(learned.ensemble.networks) * scale.batch * scale.updates
+    return 6.0 * samples
 
 
 def learners(program: Program, seeds: Sequence[int]) -> Learner:

@@ -80,7 +80,10 @@ class Trainer:
         self.segments: list[Segment] = []
         self.saved_at, self.saved_step = time.monotonic(), -1
         self.step, self.stride = 0, STRIDE
-        asked = 0 if self.processes and options.workers is None else options.workers
+        self.ahead = self.placement.ahead and self.program.planner is None
+        asked = options.workers
+        if asked is None and self.processes:
+            asked = count if self.ahead and self.placement.spare else 0
         busy = math.inf if self.program.oracle else cost
         self.workers = hardware.choose_workers(count, asked, self.recipe.portable, busy)
 
@@ -109,7 +112,7 @@ class Trainer:
         return (
             f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
             f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
-            f"environment workers; memory: replay "
+            f"environment worker{'' if self.workers == 1 else 's'}; memory: replay "
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(there)} free"
         )
@@ -189,7 +192,7 @@ class Trainer:
     def make_crew(self, lanes: int) -> Crew:
         """The cohorts, with so many evaluation environments per member."""
         place = self.placement
-        crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, place.ahead)
+        crowd = Crowd(lanes, place.workers_each(self.workers), self.physics, self.ahead)
         sketch = Sketch(self.config, self.recipe, self.space, self.capacity, place.options, crowd)
         if self.processes:
             return Processes(sketch, place.cohorts, place.devices, place.threads)
