@@ -207,3 +207,24 @@ def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, th
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 4)
     placement = hardware.place(members, work, processes=True)
     assert (len(placement.cohorts), placement.threads) == (cohorts, threads)
+
+
+def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
+    code = (
+        "from jax import monitoring\n"
+        "from bires.api import make_config\n"
+        "from bires.bench import measure\n"
+        "from bires.options import Options\n"
+        "events = []\n"
+        "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
+        "config = make_config('pendulum-swingup', {'algorithm': 'ddpg', 'hidden': (8, 8), 'warmup': 101})\n"
+        "cohort = measure.population(config, Options(cohorts='threads', workers=0)).crew.cohorts[0]\n"
+        "for work in (cohort.compile, lambda: cohort.run(100, 102)):\n"
+        "    events.clear()\n"
+        "    work()\n"
+        "    print(sum(name.endswith('cache_misses') for name in events))"
+    )
+    settings = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    ran = subprocess.run(command, env=os.environ | settings, check=True, capture_output=True, text=True)
+    assert ran.stdout.split() == ["2", "0"]
