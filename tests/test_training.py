@@ -170,13 +170,15 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(tmp_path, task):
     flags = [task, "--algorithm", *MODEL_FREE, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
     flags += ["--eval-episodes", "1", "--batch", "16", "--replay", "250", "--hidden", "32", "32", "--log-every", "50"]
     command = [sys.executable, "-m", "bires", "train", *flags, "--quiet", "--out"]
+    began = time.monotonic()
     subprocess.run([*command, str(tmp_path / "straight")], check=True)
+    took = time.monotonic() - began
     rng = np.random.default_rng(0)
     kills = 0
     for _ in range(30):
         process = subprocess.Popen([*command, str(tmp_path / "killed")])
         try:
-            code = process.wait(timeout=float(rng.uniform(4, 9)) + 3 * kills)
+            code = process.wait(timeout=took * float(rng.uniform(0.3, 0.5) + 0.1 * kills))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
