@@ -183,7 +183,7 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores.
     Where members are few, large ones share them after all, and others leave a core to their environments. A little work
     stays on one core, unless cohorts have processes of their own (or JAX_NUM_CPU_DEVICES asks for more). How numbers
-    are rounded depends on the machine and the population, not on whether there are processes.
+    are rounded depends on the cohorts (and on the machine), not on whether they have processes.
 
     On an accelerator populations have two cohorts if their environments take longer than starting a second program; or
     one for each core, where cohorts have processes.

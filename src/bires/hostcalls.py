@@ -2,8 +2,8 @@
 
 Whom they ask is a number, given to the program when it is called; so it is compiled once for all that can be asked, and
 the compilation cache can keep it. `jax.experimental.io_callback` is another way. It writes Python's function into the
-program, which therefore is never cached; it puts every argument on a CPU device first, which takes longer than a step
-of most environments; and two programs of one process that use it can wait for each other for ever.
+program, which therefore is never cached; it puts every argument on a CPU device first (an agent beside an H200 made
+1 265 steps/s with it, 1 500 to 2 250 without); and two programs of one process that used it hung.
 
 On a CPU a question is a foreign function of XLA's (its `xla/ffi/api/c_api.h`, which comes with jaxlib, describes the
 structures below); elsewhere it is JAX's own call of Python with NumPy's arrays.
