@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from bires.hostcalls import Asked, Line
 
 shape: Any = jax.ShapeDtypeStruct
 FLAG = shape((), np.bool_)
-WAYS: dict[str, Any] = {"foreign": hostcalls._ask_foreign, "python": hostcalls._ask_python}
+WAYS: dict[str, Any] = {"foreign": partial(hostcalls._ask_foreign, "cpu"), "python": hostcalls._ask_python}
 
 
 @pytest.fixture(params=list(WAYS))

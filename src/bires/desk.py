@@ -53,7 +53,7 @@ class Desk(Asked):
         rows: np.ndarray = (self._here or self._blank).rows
         return rows
 
-    def receive(self, *_: np.ndarray) -> tuple[Incoming, bool]:
+    def receive(self) -> tuple[Incoming, bool]:
         """Ends the step."""
         found = self._here or self._gather()
         self._clock, self._here = self._clock + 1, None

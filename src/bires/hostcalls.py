@@ -5,15 +5,13 @@ the compilation cache can keep it. `jax.experimental.io_callback` is another way
 program, which therefore is never cached; it puts every argument on a CPU device first (an agent beside an H200 made
 1 265 steps/s with it, 1 500 to 2 250 without); and two programs of one process that used it hung.
 
-On a CPU a question is a foreign function of XLA's (its `xla/ffi/api/c_api.h`, which comes with jaxlib, describes the
-structures below); elsewhere it is JAX's own call of Python with NumPy's arrays.
+On a CPU and on NVIDIA's GPUs a question is a foreign function of XLA's (see `bires.foreign`); elsewhere it is JAX's own
+call of Python with NumPy's arrays.
 """
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import math
 import signal
 import threading
 import weakref
@@ -26,21 +24,28 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
+from bires import foreign
+from bires.cuda import Staging
+from bires.foreign import TYPES, Call, Place
+
 
 class Line(NamedTuple):
     """A line to somebody who can be asked, as programs are given it."""
 
     number: Any
 
-    def ask(self, name: str, results: Any, *arguments: Any) -> Any:
+    def ask(self, name: str, results: Any, *arguments: Any, after: Sequence[Any] = ()) -> Any:
         """Inside a program: what the method ``name`` answers to some arrays, each time the program comes here.
 
         It is given NumPy's arrays, which are valid until it returns, and answers with a tree of arrays like ``results``
         (of shapes and types). Once it raises, zeros are the answer to everything.
+
+        ``after``: arrays that the program computes before it asks, and that are not handed over. Where there is nothing
+        else to hand over, a GPU need not have computed them yet: it is not waited for.
         """
         shapes, structure = jax.tree.flatten(results)
-        taken = tuple((x.shape, np.dtype(x.dtype)) for x in shapes)
-        return jax.tree.unflatten(structure, _ask.bind(self.number, *arguments, name=name, results=taken))
+        kinds = {"results": tuple((x.shape, np.dtype(x.dtype)) for x in shapes), "given": len(arguments)}
+        return jax.tree.unflatten(structure, _ask.bind(self.number, *arguments, *after, name=name, **kinds))
 
 
 class Asked:
@@ -100,14 +105,14 @@ _ask: Any = Primitive("ask")
 _ask.multiple_results = True
 
 
-def _shapes(*_: Any, name: str, results: Any) -> list[Any]:
+def _shapes(*_: Any, name: str, results: Any, given: int) -> list[Any]:
     return [jax.core.ShapedArray(*result) for result in results]
 
 
-def _ask_python(context: Any, *operands: Any, name: str, results: Any) -> Any:
-    def answer(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+def _ask_python(context: Any, *operands: Any, name: str, results: Any, given: int) -> Any:
+    def answer(number: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         places = tuple(np.empty(*result) for result in results)
-        _answer(name, places, *arrays)
+        _answer(name, places, number, *arrays[:given])
         return places
 
     sides: Any = {"has_side_effect": True, "returns_token": False}
@@ -115,100 +120,61 @@ def _ask_python(context: Any, *operands: Any, name: str, results: Any) -> Any:
     return mlir.emit_python_callback(context, answer, None, *ways, **sides)[0]
 
 
-def _ask_foreign(context: Any, *operands: Any, name: str, results: Any) -> Any:
+def _ask_foreign(platform: str, context: Any, *operands: Any, name: str, results: Any, given: int) -> Any:
     unknown = {np.dtype(x.dtype) for x in (*context.avals_in, *context.avals_out)} - {*TYPES.values()}
     if unknown:
         raise TypeError(f"{name!r} is asked with {unknown}; known: {', '.join(map(str, TYPES.values()))}")
-    return jax.ffi.ffi_lowering(_registered(name), has_side_effect=True)(context, *operands)
+    return jax.ffi.ffi_lowering(_registered(name, given, platform), has_side_effect=True)(context, *operands)
 
 
 _ask.def_abstract_eval(_shapes)
 mlir.register_lowering(_ask, _ask_python, cacheable=False)
-mlir.register_lowering(_ask, _ask_foreign, platform="cpu")
-
-VERSION = (0, 3)
-"""Of XLA's foreign functions, as written down here; XLA takes functions of earlier versions, too."""
-WORD, ADDRESS = ctypes.c_size_t, ctypes.c_void_p
-TYPES = {1: np.dtype(bool), 4: np.dtype(np.int32), 6: np.dtype(np.uint8), 8: np.dtype(np.uint32), 11: np.dtype("f4")}
-"""XLA's number of a type → NumPy's type."""
-
-
-class _Buffer(ctypes.Structure):
-    _fields_ = (
-        ("size", WORD),
-        ("extension", ADDRESS),
-        ("type", ctypes.c_int),
-        ("data", ADDRESS),
-        ("rank", ctypes.c_int64),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-    )
-
-
-class _Buffers(ctypes.Structure):
-    _fields_ = (
-        ("size", WORD),
-        ("extension", ADDRESS),
-        ("count", ctypes.c_int64),
-        ("types", ADDRESS),
-        ("buffers", ctypes.POINTER(ctypes.POINTER(_Buffer))),
-    )
-
-    def arrays(self) -> list[np.ndarray]:
-        return [_array(self.buffers[i][0]) for i in range(self.count)]
-
-
-class _Version(ctypes.Structure):
-    _fields_ = (("size", WORD), ("extension", ADDRESS), ("major", ctypes.c_int), ("minor", ctypes.c_int))
-
-
-class _Metadata(ctypes.Structure):
-    _fields_ = (("size", WORD), ("version", _Version), ("traits", ctypes.c_uint32))
-
-
-class _Extension(ctypes.Structure):
-    _fields_ = (("size", WORD), ("type", ctypes.c_int), ("next", ADDRESS), ("metadata", ctypes.POINTER(_Metadata)))
-
-
-class _Frame(ctypes.Structure):
-    _fields_ = (
-        ("size", WORD),
-        ("extension", ctypes.POINTER(_Extension)),
-        ("api", ADDRESS),
-        ("context", ADDRESS),
-        ("stage", ctypes.c_int),
-        ("arguments", _Buffers),
-        ("results", _Buffers),
-    )
-
-
-_Function = ctypes.CFUNCTYPE(ADDRESS, ctypes.POINTER(_Frame))
-
-
-def _array(buffer: Any) -> np.ndarray:
-    shape, kind = tuple(buffer.shape[: buffer.rank]), TYPES[buffer.type]
-    size = math.prod(shape) * kind.itemsize
-    return np.ndarray(shape, kind, (ctypes.c_char * size).from_address(buffer.data)) if size else np.empty(shape, kind)
-
-
-def _serve(name: str, pointer: Any) -> None:
-    """A call from XLA: it asks for the version first, then for an answer."""
-    frame = pointer[0]
-    if frame.extension:
-        version = frame.extension[0].metadata[0].version
-        version.major, version.minor = VERSION
-        return
-    _answer(name, frame.results.arrays(), *frame.arguments.arrays())
+PLATFORMS = {"cpu": "cpu", "cuda": "CUDA"}
+"""Names of platforms: JAX's → XLA's."""
+for _platform in PLATFORMS:
+    mlir.register_lowering(_ask, partial(_ask_foreign, _platform), platform=_platform)
 
 
 @cache
-def _registered(name: str) -> str:
-    """The name under which XLA on a CPU knows a method."""
-    target = f"bires_{name}"
-    function = _Function(partial(_serve, name))
-    _functions.append(function)  # as long as the process lives
-    foreign: Any = jax.ffi
-    foreign.register_ffi_target(target, foreign.pycapsule(function), platform="cpu")
+def _registered(name: str, given: int, platform: str) -> str:
+    """The name under which XLA knows a method that is given so many arrays."""
+    target = f"bires_{name}_{given}"
+    serve = _serve if platform == "cpu" else _serve_cuda
+    foreign.register(target, PLATFORMS[platform], partial(serve, name, given))
     return target
 
 
-_functions: list[Any] = []
+def _serve(name: str, given: int, call: Call) -> None:
+    number, *arrays = (place.array() for place in call.arguments[: 1 + given])
+    _answer(name, [place.array() for place in call.results], number, *arrays)
+
+
+def _serve_cuda(name: str, given: int, call: Call) -> None:
+    """The same for arrays on a GPU.
+
+    A program is run by one thread. So who is asked without waiting is the one whom the thread has asked before.
+    """
+    stream, thread = call.stream, threading.get_ident()
+    taken, arrays = call.arguments[: 1 + given], []
+    if given or len(call.arguments) == 1:
+        staging = _staging(thread, name, taken)
+        staging.fetch(taken, stream)
+        number, *arrays = staging.arrays
+        _speaking[thread] = int(number)
+    staging = _staging(thread, name, call.results)
+    staging.wait()
+    _answer(name, staging.arrays, _speaking[thread], *arrays)
+    staging.send(call.results, stream)
+
+
+_speaking: dict[int, int] = {}
+"""Thread → whom its program asked last."""
+_stagings: dict[Any, Staging] = {}
+
+
+def _staging(thread: int, name: str, places: Sequence[Place]) -> Staging:
+    """The memory for some arrays of a question; a program that asks again finds it there."""
+    key = (thread, name, *((place.shape, place.kind) for place in places))
+    if key not in _stagings:
+        _stagings[key] = Staging(places)
+    return _stagings[key]

@@ -235,7 +235,7 @@ def overlapped(
     begun, _ = insert(program, state, Incoming(rows, state.observation), clock)
     better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
     better, moment = barrier((better, better.sums[0, 0]))
-    incoming, going = desk.ask("receive", (shapes, FLAG), moment)
+    incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
     better, first = insert(program, better._replace(observation=state.observation, first=state.first), incoming, clock)
     return better, first, going
 
