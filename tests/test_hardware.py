@@ -29,3 +29,27 @@ def test_a_little_work_stays_on_one_core(task, settings, cohorts, tmp_path, monk
     assert sorted(int(i) for part in trainer.placement.cohorts for i in part) == list(range(8))
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")
     assert len(hardware.place(8, 1.0).cohorts) == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "cores", "apart", "cohorts", "workers"),
+    [
+        (1, 16, False, 1, 0),
+        (8, 16, False, 1, 8),
+        (31, 16, False, 1, 16),
+        (32, 16, True, 4, 16),
+        (88, 16, True, 4, 22),
+        (175, 16, True, 4, 32),
+        (175, 8, True, 2, 16),
+        (175, 4, False, 2, 8),
+    ],
+)
+def test_beside_an_accelerator_few_processes_have_many_workers(members, cores, apart, cohorts, workers, monkeypatch):
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "cores", lambda: cores)
+    monkeypatch.setattr(hardware, "prefer_precision", lambda: None)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="gpu")])
+    assert hardware.apart(members, 10**6, 2e8, 1e-4) == apart
+    assert len(hardware.place(members, 2e8, apart).cohorts) == cohorts
+    assert hardware.choose_workers(members, None, True, 1e-4) == workers

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import jax
 import numpy as np
 
 from bires.config import Config, Member
 from bires.dreaming import Dreamer
 from bires.envs.pool import Pool
+from bires.envs.slots import report_width
 from bires.hostcalls import Asked
-from bires.population import Incoming, incoming_shapes
+from bires.population import Incoming
 from bires.program import Program
 
 
@@ -33,7 +33,7 @@ class Desk(Asked):
         self._clock = self._stop = 0
         self._here: Incoming | None = None
         """What the environments reported of the step under way."""
-        self._blank: Any = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), incoming_shapes(program.space, count))
+        self._blank = np.zeros((count, report_width(program.space)), np.float32)
 
     def expecting(self, start: int, stop: int) -> Self:
         """The steps [start, stop) are about to be asked for."""
@@ -48,9 +48,10 @@ class Desk(Asked):
     def send(self, action: np.ndarray, needed: np.ndarray) -> np.ndarray:
         """Begins a step. Its numbers are known at once if an update needs them, else after `receive`."""
         self._start(action)
-        if needed.any():
-            self._here = self._gather()
-        rows: np.ndarray = (self._here or self._blank).rows
+        if not needed.any():
+            return self._blank
+        self._here = self._gather()
+        rows: np.ndarray = self._here.rows
         return rows
 
     def receive(self) -> tuple[Incoming, bool]:
@@ -77,9 +78,10 @@ class Desk(Asked):
         self.pool.send(0)
 
     def _gather(self) -> Incoming:
-        """The board's rows as the device takes them; here, and only here, the protocol decides what an end is.
+        """The board's rows as the device takes them, valid until the next step begins.
 
-        Here, too, a game's rewards are clipped to their signs, and a lost life is made an end.
+        Here, and only here, the protocol decides what an end is, a game's rewards are clipped to their signs, and a
+        lost life is made an end.
         """
         self.pool.wait(0)
         if self.dreamer is not None:
@@ -89,17 +91,13 @@ class Desk(Asked):
         terminated, reward = board.terminated[:count], board.reward[:count]
         over = terminated | board.truncated[:count]
         ends = over if self.config.protocol == "paper" else terminated
-        rows = np.empty_like(self._blank.rows)
+        rows = board.report[:count]
         rows[:, 0] = np.sign(reward) if pixels else reward
         rows[:, 1] = ~(ends | board.life_lost[:count])
         rows[:, 2] = board.first[:count]
-        if not pixels:
-            width = self.space.observation
-            rows[:, 3 : 3 + width] = board.next_observation[:count]
-            rows[:, 3 + width :] = board.observation[:count]
         self.running_return += reward
         if over.any():
             self.finished_sum[over] += self.running_return[over]
             self.finished_count[over] += 1
             self.running_return[over] = 0.0
-        return Incoming(rows, board.observation[:count].copy() if pixels else None)
+        return Incoming(rows, board.observation[:count] if pixels else None)

@@ -31,8 +31,14 @@ SPLIT = 32
 """From so many members per accelerator on, two cohorts share it."""
 
 
+BESIDE = 4
+"""Cores that step the environments of one process beside an accelerator."""
 EACH = 8
-"""From so many members per core on, cohorts beside an accelerator have processes of their own."""
+"""From so many members per process on, cohorts beside an accelerator have processes of their own."""
+SHIFTS = 2
+"""Environment workers per core beside an accelerator: while one waits for its members' actions, another steps."""
+CREW = 4
+"""Members for which it pays to have one worker more than there are cores."""
 
 
 SMALL = 1e8
@@ -143,10 +149,15 @@ def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
     prepare()
     here = cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ
     if jax.default_backend() != "cpu":
-        here |= members < EACH * cores()
+        here |= groups() < 2 or members < EACH * groups()
     each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
     long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
     return long and not here and (members > 1 or work < SHARED)
+
+
+def groups() -> int:
+    """How many processes share an accelerator, when several do."""
+    return max(1, cores() // BESIDE)
 
 
 def can_share() -> bool:
@@ -186,7 +197,7 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
     are rounded depends on the cohorts (and on the machine), not on whether they have processes.
 
     On an accelerator populations have two cohorts if their environments take longer than starting a second program; or
-    one for each core, where cohorts have processes.
+    one for every few cores, where cohorts have processes.
     """
     prepare()
     devices: Sequence[Any] = jax.devices()
@@ -201,13 +212,13 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
     else:
         prefer_precision()
         few = len(devices) * (2 if members >= SPLIT * len(devices) else 1)
-        count = min(members, cores() if processes else few)
+        count = min(members, max(len(devices), groups()) if processes else few)
     cohorts = tuple(np.array_split(np.arange(members), count))
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options, spare)
 
 
 def choose_workers(members: int, asked: int | None, portable: bool, step_seconds: float = math.inf) -> int:
-    """Environment processes: one per core, unless they would only be waited for.
+    """Environment processes: one per core, beside an accelerator up to two, unless they would only be waited for.
 
     That is so for a single member or core; when all steps of the population together (``step_seconds`` each) take less
     time than telling another process; and on two cores, which the cohorts' own threads keep busy. (Measured:
@@ -224,10 +235,11 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
         return asked
     if members == 1 or cores() == 1 or not portable:
         return 0
-    busy = jax.default_backend() == "cpu" and cores() <= FEW and step_seconds < math.inf
+    alone = jax.default_backend() == "cpu"
+    busy = alone and cores() <= FEW and step_seconds < math.inf
     if busy or members * step_seconds < TELLING_S:
         return 0
-    return min(members, cores())
+    return min(members, cores() if alone else max(cores(), min(SHIFTS * cores(), members // CREW)))
 
 
 @cache

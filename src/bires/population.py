@@ -17,6 +17,7 @@ import numpy as np
 
 from bires import replay
 from bires.agents.base import Hyper, Learner
+from bires.envs.slots import report_width
 from bires.hostcalls import Line
 from bires.models import training
 from bires.planning import dyna, recipe
@@ -59,9 +60,8 @@ class Incoming(NamedTuple):
 
 
 def incoming_shapes(space: Space, members: int) -> Incoming:
-    if space.pixels is not None:
-        return Incoming(shape((members, 3), np.float32), shape((members, space.observation), space.dtype))
-    return Incoming(shape((members, 3 + 2 * space.observation), np.float32))
+    seen = None if space.pixels is None else shape((members, space.observation), space.dtype)
+    return Incoming(shape((members, report_width(space)), np.float32), seen)
 
 
 def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:

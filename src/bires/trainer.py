@@ -82,18 +82,19 @@ class Trainer:
         self.step, self.stride = 0, STRIDE
         self.ahead = self.placement.ahead and self.program.planner is None
         asked = options.workers
-        if asked is None and self.processes:
+        if asked is None and self.processes and self.placement.platform == "cpu":
             asked = count if self.ahead and self.placement.spare else 0
         busy = math.inf if self.program.oracle else cost
         self.workers = hardware.choose_workers(count, asked, self.recipe.portable, busy)
 
     def _choose_processes(self, worthwhile: bool) -> bool:
-        """Whether cohorts have processes of their own; asked-for environment workers say that they need none."""
+        """Whether cohorts have processes of their own; who asks for environment workers on a CPU needs none."""
         asked, portable = self.options.cohorts, self.recipe.portable
         if asked not in get_args(Cohorts):
             raise unknown("value of --cohorts", asked, get_args(Cohorts), "Leave it out, and it is chosen.")
         if asked == "by-size":
-            return worthwhile and portable and not self.options.workers and hardware.can_share()
+            content = jax.default_backend() == "cpu" and self.options.workers
+            return worthwhile and portable and not content and hardware.can_share()
         if asked == "processes" and not (portable and hardware.can_share()):
             where = (
                 f"several processes can use a GPU at once only with NVIDIA's {mps.CONTROL}, which does not start here"

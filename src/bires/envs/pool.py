@@ -123,13 +123,14 @@ class Pool:
         """Lets a group take one step with the actions on the board."""
         slots = self.groups[group]
         self._episode[slots] = self.board.episode[slots]
-        self._log.record(slots[self.board.status[slots] == ACTIVE], self.board.action)
+        going = slots[self.board.status[slots] == ACTIVE]
         self._under_way = self._local is not None
         if self._aside is not None:
             self._aside.start(slots.tolist())
         for worker in self._workers:
             if worker.setup["groups"][group]:
                 worker.ask_to_step(group)
+        self._log.record(going, self.board.action)
 
     def wait(self, group: int) -> None:
         """Returns when the group's step is done and the board shows it; without workers, that is when it is taken."""

@@ -51,7 +51,14 @@ class Layout:
     def take(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         offset, size = self.nbytes, int(np.prod(shape)) * np.dtype(dtype).itemsize
         self.nbytes += -(-max(size, 1) // 64) * 64
-        return np.zeros(0, dtype) if self._buffer is None else np.ndarray(shape, dtype, self._buffer, offset)
+        if self._buffer is None:
+            return np.broadcast_to(np.zeros((), dtype), shape)
+        return np.ndarray(shape, dtype, self._buffer, offset)
+
+
+def report_width(space: Space) -> int:
+    """The numbers in a row of `Board.report`."""
+    return 3 if space.pixels is not None else 3 + 2 * space.observation
 
 
 class Board:
@@ -60,10 +67,13 @@ class Board:
     def __init__(self, layout: Layout, slots: int, space: Space, physics: int = 0) -> None:
         take, observation, action = layout.take, space.observation, space.action
         self.action = take((slots, action), np.float32)
-        self.next_observation = take((slots, observation), space.dtype)
-        """The true successor of the last action."""
-        self.observation = take((slots, observation), space.dtype)
-        """What to act on next: the successor, or the start of a new episode."""
+        self.report = take((slots, report_width(space)), np.float32)
+        """Each row [reward, discount, first] as learners take them, and, unless they are pixels, both observations."""
+        seen = (self.report[:, 3 : 3 + observation], self.report[:, 3 + observation :])
+        if space.pixels is not None:
+            seen = (take((slots, observation), space.dtype), take((slots, observation), space.dtype))
+        self.next_observation, self.observation = seen
+        """The true successor of the last action; what to act on next: that, or the start of a new episode."""
         self.reward = take((slots,), np.float64)
         self.episode = take((slots,), np.int64)
         self.status = take((slots,), np.uint8)
