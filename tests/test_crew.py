@@ -218,8 +218,8 @@ def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
         "events = []\n"
         "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
         "config = make_config('pendulum-swingup', {'algorithm': 'ddpg', 'hidden': (8, 8), 'warmup': 101})\n"
-        "cohort = measure.population(config, Options(cohorts='threads', workers=0)).crew.cohorts[0]\n"
-        "for work in (cohort.compile, lambda: cohort.run(100, 102)):\n"
+        "cohort = measure.population(config, Options(cohorts='threads', workers=0), 2).crew.cohorts[0]\n"
+        "for work in (cohort.compile, lambda: cohort.run(100, 102), lambda: cohort.evaluate(102, {})):\n"
         "    events.clear()\n"
         "    work()\n"
         "    print(sum(name.endswith('cache_misses') for name in events))"
@@ -227,4 +227,4 @@ def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
     settings = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     command = [sys.executable, "-W", "ignore", "-c", code]
     ran = subprocess.run(command, env=os.environ | settings, check=True, capture_output=True, text=True)
-    assert ran.stdout.split() == ["2", "0"]
+    assert ran.stdout.split() == ["3", "0", "0"]

@@ -93,10 +93,11 @@ class Cohort:
         """Compiles its programs, so that the compilation cache has them."""
         here: Any = jax.sharding.SingleDeviceSharding(self.device)
         state = jax.tree.map(lambda x: x.update(sharding=here), shapes(self.program, len(self.members)))
-        now = np.int32(0)
-        for steps in (self.compiled.warm, self.compiled.learn):
-            jitted: Any = steps
-            jitted.lower(self.desk.line, state, self.hyper, now).compile()
+        programs: Any = self.compiled
+        for steps in (programs.warm, programs.learn):
+            steps.lower(self.desk.line, state, self.hyper, np.int32(0)).compile()
+        if self.lanes is not None:
+            programs.judge.lower(self.lanes.line, state.learner, self.lanes.observation()).compile()
 
     def run(self, start: int, stop: int) -> None:
         """The steps [start, stop) of all members."""

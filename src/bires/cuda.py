@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -13,8 +12,8 @@ import numpy as np
 from bires.foreign import ADDRESS, WORD, Place
 
 ALIGNMENT = 64
-SLEEP, NO_TIMES = 1, 2
-"""Of an event: who waits for it sleeps; it does not take the time."""
+NO_TIMES = 2
+"""Of an event that does not take the time."""
 FUNCTIONS = {
     "cuMemHostAlloc": (ctypes.POINTER(ADDRESS), WORD, ctypes.c_uint),
     "cuEventCreate": (ctypes.POINTER(ADDRESS), ctypes.c_uint),
@@ -49,7 +48,7 @@ class Staging:
         starts = np.cumsum([0, *(-(-place.size // ALIGNMENT) * ALIGNMENT for place in places)]).tolist()
         memory, self._event = ADDRESS(), ADDRESS()
         self._cuda.cuMemHostAlloc(ctypes.byref(memory), max(starts[-1], 1), 0)
-        self._cuda.cuEventCreate(ctypes.byref(self._event), SLEEP | NO_TIMES)
+        self._cuda.cuEventCreate(ctypes.byref(self._event), NO_TIMES)
         here = [Place((memory.value or 0) + start, x.shape, x.kind) for start, x in zip(starts, places, strict=False)]
         self.arrays = [place.array() for place in here]
         self._parts = [(i, place.address, place.size) for i, place in enumerate(here) if place.size]
@@ -58,11 +57,7 @@ class Staging:
         """Copies arrays of the device's here; returns when they are."""
         for i, here, size in self._parts:
             self._cuda.cuMemcpyDtoHAsync_v2(here, places[i].address, size, stream)
-        if os.environ.get("BIRES_WAIT") == "sleep":
-            self._cuda.cuEventRecord(self._event, stream)
-            self._cuda.cuEventSynchronize(self._event)
-        else:
-            self._cuda.cuStreamSynchronize(stream)
+        self._cuda.cuStreamSynchronize(stream)
 
     def send(self, places: Sequence[Place], stream: int) -> None:
         """Copies the arrays to the device before whatever it does next on the stream; does not wait for that."""

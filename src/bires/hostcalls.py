@@ -157,11 +157,11 @@ def _serve_cuda(name: str, given: int, call: Call) -> None:
     stream, thread = call.stream, threading.get_ident()
     taken, arrays = call.arguments[: 1 + given], []
     if given or len(call.arguments) == 1:
-        staging = _staging(thread, name, taken)
+        staging = _staging((thread, stream, name, "arguments"), taken)
         staging.fetch(taken, stream)
         number, *arrays = staging.arrays
         _speaking[thread] = int(number)
-    staging = _staging(thread, name, call.results)
+    staging = _staging((thread, stream, name, "results"), call.results)
     staging.wait()
     _answer(name, staging.arrays, _speaking[thread], *arrays)
     staging.send(call.results, stream)
@@ -172,9 +172,9 @@ _speaking: dict[int, int] = {}
 _stagings: dict[Any, Staging] = {}
 
 
-def _staging(thread: int, name: str, places: Sequence[Place]) -> Staging:
+def _staging(what: tuple[Any, ...], places: Sequence[Place]) -> Staging:
     """The memory for some arrays of a question; a program that asks again finds it there."""
-    key = (thread, name, *((place.shape, place.kind) for place in places))
+    key = (*what, *((place.shape, place.kind) for place in places))
     if key not in _stagings:
         _stagings[key] = Staging(places)
     return _stagings[key]

@@ -193,11 +193,11 @@ def build(task: str, rule: str, members: int, options: Options = Options()) -> B
     return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
 
 
-def population(config: Config, options: Options = Options()) -> Bench:  # noqa: B008
-    """A population as a trainer would make it for a long run."""
+def population(config: Config, options: Options = Options(), lanes: int = 0) -> Bench:  # noqa: B008
+    """A population as a trainer would make it for a long run, with so many evaluation environments per member."""
     capacity = PIXEL_CAPACITY if probe(recipe_of(config)).pixels else CAPACITY
     trainer = Trainer(replace(config, replay=capacity, steps=LONG), Folder(Path(os.devnull)), options)
-    crew = trainer.make_crew(lanes=0)
+    crew = trainer.make_crew(lanes)
     try:
         crew.each(fill)
     except BaseException:
