@@ -88,3 +88,13 @@ def test_no_gl_library_is_no_failure(monkeypatch):
     assert found.state == "absent"
     assert found.found.startswith("nonsense: ")
     assert "apt install libegl1" in found.fix
+
+
+def test_a_gpu_that_processes_cannot_share_is_noticed(monkeypatch):
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    monkeypatch.setattr("bires.mps.environment", dict)
+    assert doctor.sharing().state == "ok"
+    monkeypatch.setattr("bires.mps.environment", lambda: None)
+    finding = doctor.sharing()
+    assert finding.state == "advice"
+    assert "nvidia-cuda-mps-control" in finding.fix

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 from packaging.requirements import Requirement
 
-from bires import hardware, video
+from bires import hardware, mps, video
 
 State = Literal["ok", "advice", "absent", "broken"]
 """`broken`: training does not work. `advice`: it works, worse than it could. `absent`: an option that is not there."""
@@ -125,6 +125,16 @@ def accelerator() -> Iterator[Finding]:
         yield Finding("GPU", "absent", "JAX computes on the CPU")
     else:
         yield Finding("GPU", "ok", f"{len(jax.devices())} × {device.device_kind}")
+        if device.platform == "gpu":
+            yield sharing()
+
+
+def sharing() -> Finding:
+    """Whether several processes can compute on the GPU at once."""
+    if hardware.can_share():
+        return Finding("GPU for several processes", "ok", "NVIDIA's MPS starts")
+    fix = f"install {mps.CONTROL} (it comes with NVIDIA's driver): large populations are faster with it"
+    return Finding("GPU for several processes", "advice", f"{mps.CONTROL} is not there, or does not start", fix)
 
 
 def cores() -> Iterator[Finding]:

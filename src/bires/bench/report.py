@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bires.types import Space
 
 SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
 """Populations that are measured unless others are asked for."""
+SPEEDS = ("one_agent", "whole_machine")
+ROUNDS = 2
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
 
 
@@ -37,10 +40,7 @@ def bench(
     found = measured(task, space, populations, seconds)
     found["first_update_seconds"] = measure.first_update_seconds(task)
     if peers is not None:
-        sizes = "pixels" if space.pixels else "dqn" if space.choices else "ddpg"
-        steps = "200" if space.pixels else "1500"  # an update from pixels takes a hundred times as long
-        run = [sys.executable, str(PEERS), sizes, "--python", str(peers), "--steps", steps, "--json"]
-        found["peers"] = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+        found |= in_turns(task, space, populations, seconds, peers)
         found["ratios"] = ratios(found)
     if planning is not None:
         found["planning"] = costs.measured(planning, seconds, max(populations))
@@ -60,8 +60,8 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
             try:
                 before = measure.sgemm_peak(seconds / 4)
                 updates = measure.best_rate(population.updates, members, seconds)
-                steps = measure.best_rate(population.steps, members, seconds)
-                environments = measure.best_rate(population.environments, members, seconds / 4)
+                whole = [population.steps, population.environments]
+                steps, environments = measure.best_rates(whole, members, seconds)
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
                 population.close()
@@ -82,17 +82,47 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
     return {"task": task, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
 
 
+def in_turns(
+    task: str, space: Space, populations: tuple[int, ...], seconds: float, python: Path
+) -> dict[str, list[dict[str, Any]]]:
+    """Peers and this package in turns, so that a busy minute of the machine meets both; of each its best round.
+
+    One agent is compared with one, and the largest population with the whole machine.
+    """
+    kind = "pixels" if space.pixels else "dqn" if space.choices else "ddpg"
+    steps = "100" if space.pixels else "750"  # an update from pixels takes a hundred times as long
+    command = [sys.executable, str(PEERS), kind, "--python", str(python), "--steps", steps, "--json"]
+
+    def speed(rule: str, members: int) -> float:
+        population = measure.build(task, rule, members)
+        try:
+            return measure.best_rate(population.updates if space.pixels else population.steps, members, seconds)
+        finally:
+            population.close()
+
+    sizes = dict(zip(SPEEDS, (min(populations), max(populations)), strict=True))
+    theirs: list[list[dict[str, Any]]] = []
+    ours: list[list[dict[str, Any]]] = []
+    for _ in range(ROUNDS):
+        theirs.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        rules = dict.fromkeys(peer["rule"] for peer in theirs[0])
+        ours.append([{"rule": rule} | {name: speed(rule, sizes[name]) for name in SPEEDS} for rule in rules])
+    return {"peers": best(theirs), "beside_peers": best(ours)}
+
+
+def best(rounds: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of several rounds, each with the best of its speeds."""
+    return [rows[0] | {name: max(row[name] for row in rows) for name in SPEEDS} for rows in zip(*rounds, strict=True)]
+
+
 def ratios(found: dict[str, Any]) -> dict[str, float]:
-    """This package against each peer: the largest population against the whole machine, one agent against one."""
-    what = "updates_per_second" if found["peers"][0]["peer"].endswith("pixels") else "steps_per_second"
-    ours = {(row["members"], row["rule"]): row[what] for row in found["populations"]}
-    sizes = [members for members, _ in ours]
-    result = {}
-    for peer in found["peers"]:
-        name = f"{peer['peer']} {peer['rule']}"
-        result[f"{name}, whole machine"] = ours[max(sizes), peer["rule"]] / peer["whole_machine"]
-        result[f"{name}, one agent"] = ours[min(sizes), peer["rule"]] / peer["one_agent"]
-    return result
+    """This package against each peer."""
+    ours = {row["rule"]: row for row in found["beside_peers"]}
+    return {
+        f"{peer['peer']} {peer['rule']}, {name.replace('_', ' ')}": ours[peer["rule"]][name] / peer[name]
+        for peer in found["peers"]
+        for name in SPEEDS
+    }
 
 
 def show(found: dict[str, Any], console: Console) -> None:
@@ -114,15 +144,25 @@ def show(found: dict[str, Any], console: Console) -> None:
     console.print(table)
     first = found["first_update_seconds"]
     console.print(f"first update of ten members: {first['cold']:.1f} s cold, {first['cached']:.1f} s with the cache")
-    for peer in found.get("peers", []):
-        console.print(
-            f"{peer['peer']} {peer['rule']}: {peer['one_agent']:.0f} {peer['unit']} one agent, "
-            f"{peer['whole_machine']:.0f} whole machine"
-        )
+    if "peers" in found:
+        show_peers(found, console)
     if "planning" in found:
         show_planning(found["planning"], console)
-    for name, ratio in found.get("ratios", {}).items():
-        console.print(f"ours / {name}: {ratio:.2f}")
+
+
+def show_peers(found: dict[str, Any], console: Console) -> None:
+    """This package beside others."""
+    unit = found["peers"][0]["unit"]
+    table = Table(title=f"{unit} in turns with peers, best of {ROUNDS} rounds", title_justify="left")
+    for name in ("", "rule", "one agent", "whole machine", "ours: one agent", "whole machine"):
+        table.add_column(name, justify="right")
+    for row in found["beside_peers"]:
+        table.add_row("bires", row["rule"], *(f"{row[name]:,.0f}" for name in SPEEDS), "", "")
+    for peer in found["peers"]:
+        times = (found["ratios"][f"{peer['peer']} {peer['rule']}, {name.replace('_', ' ')}"] for name in SPEEDS)
+        speeds = (f"{peer[name]:,.0f}" for name in SPEEDS)
+        table.add_row(peer["peer"], peer["rule"], *speeds, *(f"{ratio:.2f} ×" for ratio in times))
+    console.print(table)
 
 
 def show_planning(found: dict[str, Any], console: Console) -> None:
