@@ -11,7 +11,8 @@ from gymnasium import wrappers
 
 from bires.envs import tasks
 from bires.envs.adapter import recipe
-from bires.envs.pool import Pool, Worker
+from bires.envs.helpers import Worker
+from bires.envs.pool import Pool
 from bires.envs.slots import FAILED, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space

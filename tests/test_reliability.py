@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 import bires
 from bires.api import make_config
 from bires.checkpoint import Store
-from bires.envs import pool
+from bires.envs import helpers
 from bires.options import Options, Stopped
 from bires.trainer import Trainer, train
 from tests.test_training import arrays, assert_same_state, cohorts_of, contents
@@ -174,7 +174,7 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypa
 
 
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr(pool, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(helpers, "PATIENCE_S", 6.0)
     config = configured(quick, seed=(0, 1))
     train(config, tmp_path / "calm", Options(workers=2))
     hung: list[int] = []

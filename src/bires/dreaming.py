@@ -13,7 +13,7 @@ import numpy as np
 from bires.config import Member
 from bires.envs.pool import OracleNeeds, Pool
 from bires.envs.slots import ACTIVE
-from bires.population import imagined_shapes
+from bires.imagining import imagined_shapes
 from bires.program import Program
 
 

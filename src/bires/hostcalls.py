@@ -28,6 +28,10 @@ from bires import foreign
 from bires.cuda import Staging
 from bires.foreign import TYPES, Call, Place
 
+shape: Any = jax.ShapeDtypeStruct
+FLAG = shape((), np.bool_)
+"""An answer that says yes or no."""
+
 
 class Line(NamedTuple):
     """A line to somebody who can be asked, as programs are given it."""

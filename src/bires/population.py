@@ -18,16 +18,16 @@ import numpy as np
 from bires import replay
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
-from bires.hostcalls import Line
+from bires.hostcalls import FLAG, Line, shape
+from bires.imagining import dream
 from bires.models import training
-from bires.planning import dyna, recipe
-from bires.planning.base import Dreams, Imagined
-from bires.program import DREAM, MODEL, STEP, WARMUP, Program, model
+from bires.planning import recipe
+from bires.planning.base import Dreams
+from bires.program import Program, model
+from bires.streams import DREAM, MODEL, STEP, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
-shape: Any = jax.ShapeDtypeStruct
 barrier: Any = jax.lax.optimization_barrier
-FLAG = shape((), np.bool_)
 
 
 class State(NamedTuple):
@@ -119,11 +119,6 @@ def repeat(step: Step, desk: Line, state: State, hyper: Hyper, clock: jax.Array)
     return state, clock
 
 
-def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
-    """The random key of one member for one purpose at one step."""
-    return jax.random.fold_in(jax.random.fold_in(jax.random.wrap_key_data(key), name), clock)
-
-
 def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> State:
     agent, count = program.agent, seeds.shape[0]
     keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
@@ -209,7 +204,8 @@ def in_turn(
         state, going = carry
         dreams = None
         if program.oracle:
-            dreams, going = dream(program, desk, state, hyper, clock)
+            asked = (state.key, state.storage, state.learner, hyper)
+            dreams, going = dream(program, desk, *asked, clock)
         return improve(program, state, hyper, clock, dreams), going
 
     state, going = when(due, update, (state, going))
@@ -238,11 +234,6 @@ def overlapped(
     incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
     better, first = insert(program, better._replace(observation=state.observation, first=state.first), incoming, clock)
     return better, first, going
-
-
-def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
-    """Two keys of a member for a step with an update: to sample its batch, and for the noise of the action after it."""
-    return jax.random.split(stream(key, STEP, clock))
 
 
 def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array) -> State:
@@ -292,71 +283,6 @@ def fit(program: Program, state: State, clock: jax.Array) -> State:
 
     fitted, alive = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
     return noticed(state, alive, clock)._replace(model=fitted)
-
-
-class Drawn(NamedTuple):
-    """What the oracle is to be asked about: every array has the members in front."""
-
-    positions: jax.Array
-    """Where the batch is in the replay: (batch,)."""
-    nearby: jax.Array | None
-    """Dyna's noisy actions in the batch's states: (P, batch, action)."""
-    first: jax.Array | None
-    """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
-
-
-def dream(program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[Dreams, jax.Array]:
-    """What the simulator says about a batch; whether to go on."""
-    planner, count = program.planner, len(state.key)
-    assert planner is not None
-    drawn = draw(program, state, hyper, clock)
-    nearby, walked = imagined_shapes(program, count)
-    (nearby, answer), going = desk.ask("imagine", ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
-    rollout = [answer]
-    for _ in range(1, planner.horizon):
-        seen = answer[..., -program.space.observation :]
-        action = jax.vmap(planner.parts.target_action)(state.learner, seen)
-        answer, going = desk.ask("imagine_on", (walked, FLAG), action)
-        rollout.append(answer)
-    return Dreams(
-        None if nearby is None else unpack_imagined(program.space, nearby),
-        None if answer is None else unpack_imagined(program.space, jnp.stack(rollout, axis=1)),
-    ), going
-
-
-def draw(program: Program, state: State, hyper: Hyper, clock: jax.Array) -> Drawn:
-    planner = program.planner
-    assert planner is not None
-
-    def one(key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper) -> Drawn:
-        index = replay.positions(step_keys(key, clock)[0], storage.shape[0], clock, program.batch)
-        batch = replay.unpack(program.space, storage[index])
-        nearby = first = None
-        if planner.steps:
-            assert hyper.planning is not None
-            nearby = dyna.proposals(stream(key, DREAM, clock), batch.action, hyper.planning.noise, planner.steps)
-        if planner.horizon:
-            first = planner.parts.target_action(learner, batch.next_observation)
-        return Drawn(index, nearby, first)
-
-    return jax.vmap(one)(state.key, state.storage, state.learner, hyper)
-
-
-def imagined_shapes(program: Program, members: int) -> tuple[Any, Any]:
-    """Of the simulator's answers: Dyna's, and one step of MVE's; None: nobody asks."""
-    planner, space = program.planner, program.space
-    assert planner is not None
-    one = (program.batch, space.action + 1 + space.observation)
-    return (
-        shape((members, planner.steps, *one), np.float32) if planner.steps else None,
-        shape((members, *one), np.float32) if planner.horizon else None,
-    )
-
-
-def unpack_imagined(space: Space, rows: Any) -> Imagined:
-    """Rows of [action, reward, next observation]: one array, so one transfer to the device."""
-    a = space.action
-    return Imagined(rows[..., :a], rows[..., a], rows[..., a + 1 :])
 
 
 def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Array) -> jax.Array:

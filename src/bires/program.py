@@ -21,10 +21,9 @@ from bires.models import training
 from bires.models.network import SCALES
 from bires.models.training import Learning
 from bires.planning.base import Planner, planner_of, plannings
+from bires.streams import MODEL
 from bires.types import Space
 
-WARMUP, STEP, DREAM, MODEL = 1, 2, 3, 4
-"""Streams of a member's random numbers."""
 SUMS = ("updates", "critic_loss", "q_mean", "delta")
 """Diagnostics that are summed between two rows of the metrics."""
 PLANNING_SUMS = ("imagined_loss",)

@@ -1,0 +1,121 @@
+"""Who steps a pool's environments for it: worker processes, or a thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from bires.envs.slots import Start
+from bires.envs.worker import ASK, receive, send
+from bires.processes import launch
+
+PATIENCE_S = 300.0
+"""A worker that is silent for this long is taken for hung and replaced."""
+LOST = (EOFError, OSError, TimeoutError)
+"""How a worker that is dead or hung shows."""
+
+QUESTIONS = -1
+"""In the list of what a worker owes: answers to the oracle's questions."""
+
+
+@dataclass
+class Worker:
+    """A worker process and what it owes."""
+
+    setup: dict[str, Any]
+    memory: int
+    process: subprocess.Popen[bytes] | None = None
+    commands: int = -1
+    replies: int = -1
+
+    def __post_init__(self) -> None:
+        self.pending: list[int | None] = []
+        """Steps (by group), `QUESTIONS` and begins (None) that were asked for and not answered."""
+        self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
+
+    def launch(self) -> None:
+        """Starts the process; its first reply says that it is ready."""
+        theirs_in, self.commands = os.pipe()
+        self.replies, theirs_out = os.pipe()
+        arguments = (theirs_in, theirs_out, self.memory)
+        self.process = launch("bires.envs.worker", arguments, arguments)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        send(self.commands, json.dumps(self.setup).encode())
+
+    def ask_to_step(self, group: int) -> None:
+        self.pending.append(group)
+        self._ask(bytes([group]))
+
+    def ask_oracle(self) -> None:
+        self.pending.append(QUESTIONS)
+        self._ask(ASK)
+
+    def ask_to_begin(self, starts: Sequence[Start]) -> None:
+        self.pending.append(None)
+        self._ask(json.dumps([asdict(start) for start in starts]).encode())
+
+    def _ask(self, message: bytes) -> None:
+        try:
+            send(self.commands, message)
+        except OSError:
+            pass  # a dead worker: found out, and healed, when its reply is awaited
+
+    def reply(self) -> bytes:
+        if not select.select([self.replies], [], [], PATIENCE_S)[0]:
+            raise TimeoutError
+        return receive(self.replies)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            os.close(self.commands)
+            os.close(self.replies)
+            self.process = None
+
+
+def split(group: Sequence[int], workers: int, worker: int) -> list[int]:
+    """The part of a group that one worker steps: contiguous, and as even as can be."""
+    return [int(slot) for slot in np.array_split(np.asarray(group, int), workers)[worker]]
+
+
+class Aside:
+    """A thread that does some work while its owner does something else."""
+
+    def __init__(self, work: Callable[..., None]) -> None:
+        self._work = work
+        self._asked: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def start(self, *arguments: Any) -> None:
+        self._asked.put(arguments)
+
+    def finish(self) -> None:
+        """Returns when what was started last is done; raises what it raised."""
+        error = self._done.get()
+        if error is not None:
+            raise error
+
+    def close(self) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while (arguments := self._asked.get()) is not None:
+            try:
+                self._work(*arguments)
+                self._done.put(None)
+            except BaseException as error:
+                self._done.put(error)

@@ -1,0 +1,18 @@
+"""A member's random numbers: each is a function of its own key, a purpose and the step's number."""
+
+from __future__ import annotations
+
+import jax
+
+WARMUP, STEP, DREAM, MODEL = 1, 2, 3, 4
+"""Purposes."""
+
+
+def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:
+    """The random key of one member for one purpose at one step."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.wrap_key_data(key), name), clock)
+
+
+def step_keys(key: jax.Array, clock: jax.Array) -> jax.Array:
+    """Two keys of a member for a step with an update: to sample its batch, and for the noise of the action after it."""
+    return jax.random.split(stream(key, STEP, clock))
