@@ -17,10 +17,8 @@ import pytest
 from jax.interpreters import mlir
 
 from bires import hostcalls
-from bires.hostcalls import Asked, Line
+from bires.hostcalls import FLAG, Asked, Line, shape
 
-shape: Any = jax.ShapeDtypeStruct
-FLAG = shape((), np.bool_)
 WAYS: dict[str, Any] = {"foreign": partial(hostcalls._ask_foreign, "cpu"), "python": hostcalls._ask_python}
 
 

@@ -24,7 +24,9 @@ from bires.types import Space
 SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
 """Populations that are measured unless others are asked for."""
 SPEEDS = ("one_agent", "whole_machine")
+"""What is compared with peers."""
 ROUNDS = 2
+"""Turns that peers and this package take."""
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
 
 
@@ -118,11 +120,11 @@ def best(rounds: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
 def ratios(found: dict[str, Any]) -> dict[str, float]:
     """This package against each peer."""
     ours = {row["rule"]: row for row in found["beside_peers"]}
-    return {
-        f"{peer['peer']} {peer['rule']}, {name.replace('_', ' ')}": ours[peer["rule"]][name] / peer[name]
-        for peer in found["peers"]
-        for name in SPEEDS
-    }
+    return {label(peer, name): ours[peer["rule"]][name] / peer[name] for peer in found["peers"] for name in SPEEDS}
+
+
+def label(peer: dict[str, Any], speed: str) -> str:
+    return f"{peer['peer']} {peer['rule']}, {speed.replace('_', ' ')}"
 
 
 def show(found: dict[str, Any], console: Console) -> None:
@@ -159,7 +161,7 @@ def show_peers(found: dict[str, Any], console: Console) -> None:
     for row in found["beside_peers"]:
         table.add_row("bires", row["rule"], *(f"{row[name]:,.0f}" for name in SPEEDS), "", "")
     for peer in found["peers"]:
-        times = (found["ratios"][f"{peer['peer']} {peer['rule']}, {name.replace('_', ' ')}"] for name in SPEEDS)
+        times = (found["ratios"][label(peer, name)] for name in SPEEDS)
         speeds = (f"{peer[name]:,.0f}" for name in SPEEDS)
         table.add_row(peer["peer"], peer["rule"], *speeds, *(f"{ratio:.2f} ×" for ratio in times))
     console.print(table)
