@@ -1,0 +1,231 @@
+"""Whole runs that plan with the oracle and with learned models."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bires
+from bires import config as configs
+from bires import replay
+from bires.api import make_config
+from bires.options import Options, Stopped
+from bires.runs import Folder
+from bires.trainer import Trainer, train
+from tests import environments  # noqa: F401
+from tests.test_training import arrays, cohorts_of, contents
+
+FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
+
+
+def learner_of(path, member):
+    return {name: array[member] for name, array in arrays(path).items() if name.startswith("state/learner.")}
+
+
+def assert_same_learner(a, b):
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_dyna_without_planning_steps_is_ddpg_bit_for_bit(tmp_path, quick):
+    plain = bires.train("Hopper", algorithm="ddpg", out=tmp_path / "a", **quick)
+    none = bires.train("Hopper", algorithm="dyna-ddpg", planning_steps=0, out=tmp_path / "b", **quick)
+    assert_same_learner(learner_of(plain.path, 0), learner_of(none.path, 0))
+    mixed = bires.train("Hopper", algorithm=["ddpg", "dyna-ddpg"], planning_steps=[0, 1], out=tmp_path / "c", **quick)
+    assert mixed.members["planning_steps"].tolist()[1:] == [0, 1]
+    three = [learner_of(mixed.path, member) for member in range(3)]
+    assert_same_learner(three[0], three[1])
+    assert not all(np.array_equal(three[0][name], three[2][name]) for name in three[0])
+
+
+@pytest.mark.parametrize("task", ["Hopper", pytest.param("finger-turn_easy", marks=pytest.mark.slow)])
+def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkeypatch, task):
+    """σ = 0: what Dyna imagines is, bit for bit, what happened; MVE's first step starts where the transition ended."""
+    quick.pop("quiet")
+    settings = quick | {"algorithm": ["dyna-ddpg", "mve-ddpg"], "planning_noise": 0.0, "planning_steps": 2}
+    config = make_config(task, settings)
+    trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
+    Folder(tmp_path).create(config, trainer.members, {})
+    kept: list[tuple[Any, Any, Any]] = []
+    making = Trainer.make_crew
+
+    def watch(cohort):
+        """Keeps what the environments did in a replay of its own, and every answer of the simulator beside it."""
+        desk, dreamer, board = cohort.desk, cohort.desk.dreamer, cohort.pool.board
+        start, gather, first = desk._start, desk._gather, dreamer.first
+        count, capacity = len(cohort.members), cohort.program.capacity
+        before: list[np.ndarray] = []
+        rows = np.zeros((count, capacity, replay.width(cohort.program.space)), np.float32)
+
+        def starting(action):
+            before[:] = [board.observation[:count].copy(), action.copy()]
+            start(action)
+
+        def gathering():
+            found = gather()
+            reward_and_discount, successor = found.rows[:, :2], board.next_observation[:count]
+            rows[:, desk._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
+            return found
+
+        def watched(positions, *actions):
+            nearby, walked = first(positions, *actions)
+            kept.append((rows.copy(), positions.copy(), nearby.copy()))
+            return nearby, walked
+
+        desk._start, desk._gather, dreamer.first = starting, gathering, watched
+
+    def spying(trainer, lanes):
+        crew: Any = making(trainer, lanes)
+        for cohort in crew.cohorts:
+            watch(cohort)
+        return crew
+
+    monkeypatch.setattr(Trainer, "make_crew", spying)
+    trainer.run(None)
+    assert len(kept) == 40 * len(cohorts_of(trainer))
+    o, a = trainer.space.observation, trainer.space.action
+    seen = 0
+    for storage, positions, nearby in kept:
+        for i in range(len(storage)):
+            rows = storage[i, positions[i].astype(int)]
+            for p in range(2):
+                if np.any(nearby[i, p]):
+                    seen += 1
+                    assert nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
+    assert seen == 80
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "algorithm"),
+    [
+        ("Hopper", "oracle", FOUR),
+        pytest.param("pendulum-swingup", "learned", ["res-dyna-ddpg", "mve-ddpg"], marks=pytest.mark.slow),
+        pytest.param("reacher-easy", "oracle", FOUR, marks=pytest.mark.slow),
+        pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
+    ],
+)
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
+    monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    quick.pop("quiet")
+    quick |= {"steps": 70, "eval_every": 70, "replay": 40}
+    config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
+    train(config, tmp_path / "straight", Options(workers=0))
+    for steps in (27, 22):
+        with pytest.raises(Stopped):
+            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * steps), True))
+    train(config, tmp_path / "stopped", Options(workers=2))
+    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+    left, right = arrays(tmp_path / "straight"), arrays(tmp_path / "stopped")
+    assert any(".model." in name or "state/model" in name for name in left) == (model == "learned")
+    assert any(name.endswith(("/before", "/after")) for name in left) == (model == "oracle")
+    for name in left:
+        if name.startswith("state/"):
+            np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_population_mixes_planners_and_the_others_do_not_notice(tmp_path, quick):
+    mixed = bires.train("Hopper", algorithm=FOUR, seeds=2, out=tmp_path / "a", **quick)
+    assert [row["algorithm"] for row in mixed.members.rows()] == [name for name in FOUR for _ in range(2)]
+    assert set(mixed.members["status"].tolist()) == {"finished"}
+    alone = bires.train("Hopper", algorithm="ddpg", seeds=2, out=tmp_path / "b", **quick)
+    for member in range(2):
+        a, b = learner_of(mixed.path, member), learner_of(alone.path, member)
+        for name in a:
+            np.testing.assert_allclose(a[name], b[name], atol=1e-4, err_msg=name)
+    header = (mixed.path / "metrics.csv").read_text().splitlines()[0]
+    assert header.endswith(",imagined_loss")
+    assert not (alone.path / "metrics.csv").read_text().splitlines()[0].endswith("imagined_loss")
+    loss, members = mixed.metrics["imagined_loss"], mixed.metrics["member"]
+    assert np.all(loss[members < 2][-2:] == 0)
+    assert np.nanmax(loss[(members >= 2) & (members < 6)]) > 0
+
+
+@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
+def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model):
+    run = bires.train(
+        "pendulum-swingup",
+        algorithm=["res-dyna-ddpg", "mve-ddpg"],
+        critic_lr=[1e-3, 1e30],
+        model=model,
+        model_scale="small",
+        out=tmp_path / "run",
+        **quick,
+    )
+    status = {(row["algorithm"], row["critic_lr"]): row["status"] for row in run.members.rows()}
+    assert {k: v for k, v in status.items() if v == "diverged"}.keys() == {
+        ("res-dyna-ddpg", 1e30),
+        ("mve-ddpg", 1e30),
+    }
+
+
+def test_numbers_a_member_does_not_use_do_not_split_it():
+    config = make_config(
+        "Hopper",
+        {
+            "algorithm": FOUR,
+            "planning_eta": [0.05, 0.2],
+            "planning_steps": [1, 2],
+            "horizon": [1, 3],
+            "eta": [0.1, 0.2],
+        },
+    )
+    found = [(m.algorithm, m.planning_steps, m.planning_eta, m.horizon) for m in configs.members(config)]
+    assert found == [
+        ("ddpg", None, None, None),
+        ("dyna-ddpg", 1, None, None),
+        ("dyna-ddpg", 2, None, None),
+        *[("res-dyna-ddpg", p, e, None) for p in (1, 2) for e in (0.05, 0.2)],
+        ("mve-ddpg", None, None, 1),
+        ("mve-ddpg", None, None, 3),
+    ]
+    assert configs.members(config)[3].label == "res-dyna-ddpg(0.05)"
+
+
+def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
+    config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
+    assert [m.algorithm for m in configs.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"planner": "dnya"}, "Unknown planner 'dnya'. Did you mean 'dyna'"),
+        ({"horizon": 0}, "--horizon was given 0"),
+        ({"planning_eta": 1.5}, "--planning-eta was given 1.5"),
+        ({"planning_noise": -0.1}, "--planning-noise was given -0.1"),
+        ({"planning_noise": float("nan")}, "--planning-noise was given nan"),
+        ({"planning_steps": -1}, "--planning-steps was given -1"),
+        ({"ensemble": 0}, "--ensemble was given 0"),
+        ({"model": "dream"}, "--model was given 'dream'; accepted: oracle, learned"),
+        ({"model_scale": "huge"}, "--model-scale was given 'huge'"),
+        ({"mve_loss": "l1"}, "--mve-loss was given 'l1'"),
+        ({"algorithm": "mve-ddpg", "rule": "bi"}, "--rule bi was given with planner 'mve'"),
+    ],
+)
+def test_bad_input_is_refused(tmp_path, settings, words):
+    with pytest.raises(bires.UserError, match=words.replace("(", r"\(")):
+        bires.train("Hopper", out=tmp_path / "run", quiet=True, **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_oracle_of_a_task_without_a_physics_state_is_refused(tmp_path, quick):
+    task = "MountainCarContinuous-v0"
+    with pytest.raises(bires.UserError, match="--model learned"):
+        bires.train(task, algorithm="dyna-ddpg", out=tmp_path / "run", **quick)
+    bires.train(task, algorithm="dyna-ddpg", model="learned", model_scale="small", out=tmp_path / "b", **quick)
+
+
+def test_an_oracle_that_raises_ends_the_member_and_not_the_run(tmp_path, quick):
+    """The probe cannot be set to states with x > 1: who draws one is frozen, with the reason; DDPG never asks."""
+    run = bires.train(
+        "tests.environments:bires-test/Touchy-v0",
+        algorithm=["ddpg", "dyna-ddpg"],
+        out=tmp_path / "run",
+        workers=0,
+        **quick,
+    )
+    assert run.members["status"].tolist() == ["finished", "diverged"]
+    assert "out of reach" in (run.path / "errors" / "member-1.txt").read_text()
