@@ -62,6 +62,19 @@ class Clock(Probe):
         return self.observe(1.0), 1.0, False, self.steps == 5, {}
 
 
+class Slides(Probe):
+    """Counts its steps, cut off by a time limit of 5."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(self.steps), 1.0, False, self.steps == 5, {}
+
+
 class Target(Probe):
     """One step; reward −(a − 0.5)²: the best action is 0.5. Fails when the actor does not climb Q."""
 
@@ -220,6 +233,7 @@ for kind in (
     TwoSteps,
     Clock,
     Target,
+    Slides,
     Raises,
     Hopeless,
     NotFinite,

@@ -33,6 +33,8 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "walker-stand", "--steps", "100"], "--warmup 10000 leaves nothing to learn"),
         (["train", "walker-stand", "--hidden", "64"], "--hidden was given [64]"),
         (["train", "walker-stand", "--seed", "1", "1"], "some of them twice"),
+        (["train", "walker-stand", "--seed", "0", "--seeds", "3"], "Both --seeds and --seed were given"),
+        (["train", "Breakout", "--algorithm", "dqn", "--replay", "5"], "accepted, for pixels: from 6"),
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
         (
             ["train", "CartPole-v1"],
@@ -110,6 +112,12 @@ def test_compare_evaluate_and_files(tmp_path):
     wrong = bires("evaluate", str(out), "--member", "9")
     assert wrong.returncode == 2
     assert "has members 0 to 3" in wrong.stderr
+
+
+def test_compare_takes_what_it_is_given(tmp_path):
+    words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
+    assert bires("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
+    assert [row[:14] for row in (tmp_path / "members.csv").read_text().splitlines()[1:]] == ["0,pendulum-swi"]
 
 
 def test_json_is_json_and_quiet_is_quiet(tmp_path):

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 import bires
+from bires import config as configs
 from bires import hardware
 from bires.api import make_config
 from bires.checkpoint import Store
@@ -228,3 +229,16 @@ def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
     command = [sys.executable, "-W", "ignore", "-c", code]
     ran = subprocess.run(command, env=os.environ | settings, check=True, capture_output=True, text=True)
     assert ran.stdout.split() == ["3", "0", "0"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_run_goes_on_with_processes_if_it_began_with_them(before, tmp_path, monkeypatch):
+    """How long it takes is measured anew each time, and may now say otherwise."""
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
+    config = make_config("pendulum-swingup", {"seed": (0, 1), "steps": 2000, "replay": 1000, "warmup": 100})
+    monkeypatch.setattr(hardware, "apart", lambda *_: not before)
+    assert Trainer(config, Folder(tmp_path), Options()).processes is not before
+    Folder(tmp_path).create(config, configs.members(config), {"platform": "cpu", "processes": before})
+    assert Trainer(config, Folder(tmp_path), Options()).processes is before
+    other: Any = "threads" if before else "processes"
+    assert Trainer(config, Folder(tmp_path), Options(cohorts=other)).processes is not before

@@ -7,6 +7,7 @@ import pytest
 
 from bires.config import Config
 from bires.curves import collect, curves
+from bires.runs import Run
 from bires.studies.reporting import guess
 from bires.summary import summarise, totals
 from tests.synthetic import make_run
@@ -77,6 +78,33 @@ def test_seeds_of_two_runs_are_pooled(tmp_path):
     two = make_run(tmp_path / "b", replace(PAIR, seed=(2,)))
     (panel,) = collect([one, two])
     assert [kind.seeds for kind in panel.kinds] == [(0, 1, 2)] * 2
+
+
+def test_a_member_in_several_runs_counts_once(tmp_path):
+    run = make_run(tmp_path / "a", PAIR)
+    half = make_run(tmp_path / "b", replace(PAIR, seed=(2, 3)), upto=200)
+    (alone,), (twice,), (more,) = collect([run]), collect([run, Run(tmp_path / "." / "a")]), collect([half, run])
+    assert summarise(alone) == summarise(twice)
+    assert [sorted(kind.seeds) for kind in more.kinds] == [[0, 1, 2, 3]] * 2
+    third = more.kinds[0].returns[more.kinds[0].seeds.index(2)]
+    assert third.tolist() == alone.kinds[0].returns[2][: len(third)].tolist()
+
+
+def test_members_are_compared_with_the_baseline_of_the_same_numbers(tmp_path):
+    def curve(member, step, steps):
+        return (1.0 + member.seed) * (1.0 if member.eta is None else 1.5 if member.critic_lr == 1e-3 else 3.0)
+
+    (panel,) = collect([make_run(tmp_path / "a", replace(PAIR, critic_lr=(1e-3, 1e-4)), curve)])
+    gains = {row.kind: row.improvement and row.improvement.value for row in summarise(panel)}
+    assert gains == {
+        "ddpg critic_lr=0.001": None,
+        "ddpg critic_lr=0.0001": None,
+        "bi-res-ddpg(0.05) critic_lr=0.001": pytest.approx(0.5),
+        "bi-res-ddpg(0.05) critic_lr=0.0001": pytest.approx(2.0),
+    }
+    planned = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4))
+    (panel,) = collect([make_run(tmp_path / "b", planned, by_seed)])
+    assert [row.improvement is not None for row in summarise(panel)] == [False, True, True]
 
 
 def test_totals_over_tasks(tmp_path):

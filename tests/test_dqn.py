@@ -170,7 +170,7 @@ def test_exploration_counts_its_own_steps():
 def test_rmsprop_never_takes_the_root_of_a_negative_number():
     """v − m² of a constant gradient is zero up to rounding."""
     params = {"w": jnp.ones(1000)}
-    state = optimisers.init_rmsprop(params)
+    state = optimisers.init(params)
     gradient = {"w": jnp.asarray(np.random.default_rng(0).normal(size=1000), jnp.float32) * 1e3}
     for _ in range(200):
         params, state = optimisers.descend_rmsprop(gradient, state, params, jnp.float32(1e-9), jnp.array(True))

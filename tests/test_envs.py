@@ -1,5 +1,6 @@
 """Real environments: construction, seeding, the true successor, workers."""
 
+import errno
 import os
 import signal
 import time
@@ -12,8 +13,8 @@ from gymnasium import wrappers
 from bires.envs import tasks
 from bires.envs.adapter import recipe
 from bires.envs.helpers import Worker
-from bires.envs.pool import Pool
-from bires.envs.slots import FAILED, TRAIN, Start, episode_seed
+from bires.envs.pool import Pool, memory
+from bires.envs.slots import ACTIVE, FAILED, IDLE, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space
 from tests import environments  # noqa: F401
@@ -126,7 +127,7 @@ def test_discrete_actions_are_indices():
 
 
 def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():
-    pool, _ = open_pool("tests.environments:bires-test/Clock-v0", 1)
+    pool, _ = open_pool("tests.environments:bires-test/Slides-v0", 1)
     try:
         pool.begin([Start(0, 0, TRAIN)])
         roll(pool, 5)
@@ -134,6 +135,8 @@ def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():
         assert not pool.board.terminated[0]
         assert pool.board.first[0]
         assert pool.board.episode[0] == 1
+        assert pool.board.next_observation[0] == 5.0, "where the episode was cut off"
+        assert pool.board.observation[0] == 0.0, "where the next one starts"
     finally:
         pool.close()
 
@@ -262,6 +265,40 @@ def test_a_worker_lost_at_an_awkward_moment_changes_nothing(method, times, monke
         finally:
             pool.close()
     assert same(*streams)
+
+
+def test_a_slot_that_rests_is_not_begun_again_when_its_worker_is_lost():
+    pool, _ = open_pool("tests.environments:bires-test/Raises-v0", 4, 2)
+    try:
+        pool.begin([Start(i, i, TRAIN) for i in range(4)])
+        roll(pool, 5)
+        pool.forget(0)
+        for pid in pool.worker_pids():
+            os.kill(pid, signal.SIGKILL)
+        roll(pool, 3)
+        assert pool.healed == 2
+        assert pool.board.status.tolist() == [IDLE, ACTIVE, ACTIVE, ACTIVE]
+        assert len(pool.running(1).actions) == 8
+        assert pool.running(0).actions == []
+    finally:
+        pool.close()
+
+
+def test_memory_is_shared_where_there_is_room(tmp_path, monkeypatch):
+    tried = []
+
+    def fallocate(file, begin, size):
+        tried.append(size)
+        if len(tried) in full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", fallocate)
+    full = [1]
+    memory(10**6, tmp_path).close()
+    assert tried == [10**6, 10**6]
+    tried, full = [], [1, 2]
+    with pytest.raises(UserError, match=r"share 1 MB of memory.*No space left.*--shm-size"):
+        memory(10**6, tmp_path)
 
 
 def test_workers_that_cannot_start_are_given_up(monkeypatch):

@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ def test_names_tell_runs_apart_and_old_names_go(tmp_path):
     assert "walker-stand/ddpg tau=0.0001/seed-3" in names
     assert len([name for name in names if name.startswith("walker-stand/ddpg tau=0.001/seed-3-")]) == 2
     assert not (out / "walker-stand" / "ddpg").exists()
+
+
+def test_planners_and_old_runs_are_told_apart(tmp_path):
+    planned = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4), seed=(0,))
+    groups = [one.group for one in subjects([make_run(tmp_path / "a", planned)])]
+    assert groups == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
+    old = Run(Path(__file__).parent.parent / "results" / "learning" / "walker-stand")
+    assert len(subjects([old])) == 10
 
 
 def test_ids_survive_a_move_and_a_longer_run(tmp_path):

@@ -1,7 +1,9 @@
 """How a population is spread over cores and devices."""
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from bires import hardware
@@ -53,3 +55,27 @@ def test_beside_an_accelerator_few_processes_have_many_workers(members, cores, a
     assert hardware.apart(members, 10**6, 2e8, 1e-4) == apart
     assert len(hardware.place(members, 2e8, apart).cohorts) == cohorts
     assert hardware.choose_workers(members, None, True, 1e-4) == workers
+
+
+class Device(NamedTuple):
+    platform: str
+    id: int
+
+
+def test_a_memory_holds_the_cohorts_of_its_device():
+    cohorts = tuple(np.array_split(np.arange(10), 4))  # 3, 3, 2 and 2 members
+    one, two = Device("gpu", 0), Device("gpu", 1)
+    assert hardware.Placement((one, two, one, two), cohorts, {}).largest_share == pytest.approx(0.5)
+    assert hardware.Placement((one, one, one, two), cohorts, {}).largest_share == pytest.approx(0.8)
+    assert hardware.Placement((Device("cpu", 0), Device("cpu", 1)), cohorts[:2], {}).largest_share == 1.0
+
+
+def test_a_containers_limit_is_seen(tmp_path):
+    free = hardware.free_memory(tmp_path / "none")
+    assert free > 10**8
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("70000000\n")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 20000000\n")
+    assert hardware.free_memory(tmp_path) == pytest.approx(free, rel=0.2)
+    (tmp_path / "memory.max").write_text("100000000\n")
+    assert hardware.free_memory(tmp_path) == 50_000_000

@@ -18,7 +18,9 @@ from safetensors.numpy import load_file, save_file
 import bires
 from bires.api import make_config
 from bires.checkpoint import Store
+from bires.cohort import Cohort
 from bires.envs import helpers
+from bires.lock import LostLock
 from bires.options import Options, Stopped
 from bires.trainer import Trainer, train
 from tests.test_training import arrays, assert_same_state, cohorts_of, contents
@@ -246,3 +248,53 @@ def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, qui
     for name in left:
         if not name.startswith("episode/"):
             np.testing.assert_array_equal(left[name][:2], right[name][:2], err_msg=name)
+
+
+TAKEN = "process 1 on another machine\nanother machine\n0 000000000001"
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Trainer, "_steps"), (Cohort, "evaluate"), (Cohort, "take_metrics")])
+def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, monkeypatch, owner, name):
+    """Another machine takes the folder over in the last round, the last evaluation, or before the last row."""
+    monkeypatch.setattr("bires.lock.LOST_S", 0.0)
+    out, kept, real = tmp_path / "run", [], getattr(owner, name)
+
+    def asleep(self, *arguments):
+        found = real(self, *arguments)
+        clock = self.step if owner is Trainer else self.desk._clock
+        if clock == 60:
+            (out / ".lock").write_text(TAKEN)
+            kept.append((contents(out), Store(out).steps()))
+        return found
+
+    monkeypatch.setattr(owner, name, asleep)
+    with pytest.raises(LostLock, match="taken over"):
+        train(configured(quick), out, Options(workers=0, cohorts="threads"))
+    assert (contents(out), Store(out).steps()) == kept[-1]
+    assert (out / ".lock").read_text() == TAKEN
+
+
+@pytest.mark.parametrize("algorithm", ["ddpg", "dyna-ddpg"])
+def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
+    """Checkpoints look for diverged members, too, and come when time has passed."""
+    monkeypatch.setattr("bires.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    settings = {"log_every": 1000, "replay": 60, "critic_lr": [1e-3, 1e30], "algorithm": algorithm}
+    for name, minutes in (("once", 1e6), ("often", 1e-9)):
+        train(configured(quick, **settings), tmp_path / name, Options(workers=0, checkpoint_minutes=minutes))
+    rows = (tmp_path / "once" / "members.csv").read_text().splitlines()
+    assert "diverged" in rows[2]
+    assert contents(tmp_path / "once") == contents(tmp_path / "often")
+    left, right = (whole(arrays(tmp_path / name)) for name in ("once", "often"))
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def whole(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A checkpoint's arrays, with the segments of each replay put together."""
+    replay: dict[str, list[np.ndarray]] = {}
+    for name in sorted(name for name in found if name.startswith("replay/")):
+        replay.setdefault(name.rpartition("/")[2], []).append(found[name])
+    rest = {name: array for name, array in found.items() if not name.startswith("replay/")}
+    return rest | {name: np.concatenate(parts, axis=1) for name, parts in replay.items()}

@@ -138,8 +138,10 @@ def test_divergence_rates():
 def test_a_baseline_of_next_to_nothing_has_no_improvement():
     base, other = np.full((3, 2), 1e-200), np.ones((3, 2))
     assert np.isnan(improvements(base, other)).all()
+    assert np.isnan(statistics.normalise(other, base)).all()
     base[:, 1] = 0.5
     assert improvements(base, other)[1] == pytest.approx(1.0)
+    assert statistics.iqm(statistics.normalise(other, base)) == pytest.approx(2.0)
 
 
 def test_large_gains_are_told_as_multiples():

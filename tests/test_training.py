@@ -14,7 +14,7 @@ import pytest
 
 import bires
 from bires import config as configs
-from bires import population
+from bires import population, runs
 from bires.algorithms import ALGORITHMS
 from bires.api import make_config
 from bires.checkpoint import Store
@@ -192,12 +192,13 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(tmp_path, task):
     assert_same_state(tmp_path / "straight", tmp_path / "killed")
 
 
-def test_sigterm_stops_in_order_and_resume_finishes(tmp_path, quick):
+def test_sigterm_stops_in_order_and_resume_finishes(tmp_path):
     command = [sys.executable, "-m", "bires"]
     out = tmp_path / "run"
-    flags = ["pendulum-swingup", "--steps", "100000", "--warmup", "50", "--hidden", "16", "16", "--replay", "1000"]
-    flags += ["--eval-episodes", "1", "--out", str(out), "--log-every", "100"]
-    process = subprocess.Popen([*command, "train", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    flags = ["pendulum-swingup", "--steps", "6000", "--warmup", "50", "--hidden", "16", "16", "--replay", "1000"]
+    flags += ["--eval-every", "6000", "--eval-episodes", "1", "--log-every", "20", "--cohorts", "threads"]
+    words = [*command, "train", *flags, "--out", str(out)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not ((out / "metrics.csv").exists() and len((out / "metrics.csv").read_text().splitlines()) > 2):
         assert time.monotonic() < deadline
@@ -207,7 +208,10 @@ def test_sigterm_stops_in_order_and_resume_finishes(tmp_path, quick):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 3
     assert f"bires resume {out}" in errors
-    assert Store(out).steps()[0] > 0
+    assert 0 < Store(out).steps()[0] < 6000
+    subprocess.run([*command, "resume", str(out), "--cohorts", "threads", "--quiet"], check=True, timeout=120)
+    subprocess.run([*command, "train", *flags, "--quiet", "--out", str(tmp_path / "b")], check=True, timeout=120)
+    assert contents(out) == contents(tmp_path / "b")
 
 
 @pytest.mark.parametrize("kind", ["Raises", "NotFinite"])
@@ -326,3 +330,36 @@ def test_the_number_of_devices_changes_nothing(tmp_path):
     assert [json.loads((run / "manifest.json").read_text())["cohorts"] for run in (one, four)] == [1, 4]
     assert contents(one) == contents(four)
     assert_same_state(one, four)
+
+
+def test_numbers_may_be_numpys_and_whole_ones_floats():
+    given = {"steps": 6e1, "batch": 8.0, "seed": np.int64(3), "eta": np.float32(0.5), "hidden": np.array([16, 16])}
+    config = make_config("pendulum-swingup", given)
+    expected = Config("pendulum-swingup", steps=60, batch=8, seed=(3,), eta=(0.5,), hidden=(16, 16))
+    assert configs.to_json(config) == configs.to_json(expected)
+    assert make_config("pendulum-swingup", {"seeds": 3.0}).seed == (0, 1, 2)
+    for name, value, words in (
+        ("steps", 1.5, "--steps was given 1.5; accepted: whole numbers"),
+        ("eta", "half", "--eta was given 'half'; accepted: numbers"),
+        ("seed", [0, None], "--seed was given None; accepted: whole numbers"),
+        ("double_q", 1, "--double-q was given 1; accepted: True or False"),
+        ("seeds", "3", "--seeds was given '3'"),
+    ):
+        with pytest.raises(bires.UserError, match=words):
+            make_config("pendulum-swingup", {name: value})
+
+
+def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-C", tmp_path, "-c", "user.name=x", "-c", "user.email=x@y.z", *words], check=True)
+
+    source = tmp_path / "site-packages" / "runs.py"
+    source.parent.mkdir()
+    source.touch()
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "somebody else's")
+    monkeypatch.setattr(runs, "__file__", str(source))
+    assert runs.commit() is None
+    git("add", ".")
+    git("commit", "-q", "-m", "ours")
+    assert len(runs.commit() or "") == 40

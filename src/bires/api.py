@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from bires import config as configs
 from bires.checkpoint import Store
@@ -90,20 +91,33 @@ def make_config(task: str, settings: dict[str, Any]) -> Config:
         if "seed" in given:
             raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")
         given["seed"] = seeds(given.pop("seeds"))
-    known = {field.name: field for field in fields(Config)}
+    kinds = get_type_hints(Config)
     for name in given:
-        if name not in known:
-            raise unknown("setting", name, [n for n in known if n != "task"], "")
+        if name not in kinds:
+            raise unknown("setting", name, [n for n in kinds if n != "task"], "")
     values: dict[str, Any] = {}
     for name, value in given.items():
-        several = isinstance(known[name].default, tuple)
-        values[name] = tuple(value) if several and not isinstance(value, str | int | float) else value
-        if several and isinstance(value, str | int | float):
-            values[name] = (value,)
+        if get_origin(kinds[name]) is tuple:
+            several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+            values[name] = tuple(proper(name, one, get_args(kinds[name])[0]) for one in several)
+        else:
+            values[name] = proper(name, value, kinds[name])
     return Config(task, **values)
 
 
+def proper(name: str, value: Any, kind: Any) -> Any:
+    """A setting's value as Python's own type: whole numbers may be 1e6, and numbers NumPy's."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and (kind is float or (kind is int and float(value).is_integer())):
+        return kind(value)
+    plain = {int: "whole numbers", float: "numbers", bool: "True or False"}
+    if kind not in plain or (kind is bool and isinstance(value, bool)):
+        return value
+    raise UserError(f"{configs.flag(name)} was given {value!r}; accepted: {plain[kind]}.")
+
+
 def seeds(count: int) -> tuple[int, ...]:
+    count = proper("seeds", count, int)
     if count < 1:
         raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
     return tuple(range(count))

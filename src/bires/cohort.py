@@ -72,7 +72,7 @@ class Cohort:
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
         self.state: State
         """The members on their device."""
-        self.returning: dict[str, np.ndarray] = {}
+        self.returning: dict[str, jax.Array] = {}
         """The replay on its way back from a checkpoint."""
         self.frozen: list[Frozen] = []
         """Members that froze since the trainer last looked."""
@@ -162,7 +162,8 @@ class Cohort:
         """Member i of the cohort stays as it is from now on."""
         if self.pool.board.status[i] == IDLE:
             return
-        self.pool.board.rest(i)
+        self.pool.forget(i)
+        self.desk.forget(i, step)
         mine = np.arange(len(self.members)) == i
         alive = np.asarray(self.state.alive) & ~mine
         at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)

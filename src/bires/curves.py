@@ -6,6 +6,8 @@ What is not there is handled so, everywhere:
 - *Diverged members* count. They were frozen, so their last evaluation stands for the rest of their curve; leaving them
   out would reward an algorithm for losing its worst runs. How many there are is told beside every number.
 - *Missing members*, which have no evaluation at all, are left out and counted.
+- *The same member in several runs* (one kind, one seed) is one member, with the longest of its curves: equal seeds make
+  equal members, and counting them twice would make intervals narrower than they are.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ class Curves:
     diverged_at: tuple[int | None, ...]
     missing: int
     """Members without any evaluation."""
+    name: str
+    """The label without `numbers`."""
+    numbers: frozenset[tuple[str, float]]
+    """What tells it apart from other kinds of the same name: the numbers that the runs vary."""
 
     @property
     def diverged(self) -> int:
@@ -59,16 +65,16 @@ class Panel:
     def kind(self, label: str) -> Curves | None:
         return next((kind for kind in self.kinds if kind.label == label and len(kind.returns)), None)
 
-    @property
-    def base(self) -> Curves | None:
-        """What the others of the panel are compared with."""
-        return next((kind for name in BASELINES if (kind := self.kind(name))), None)
+    def base_of(self, kind: Curves) -> Curves | None:
+        """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them."""
+        there = [base for base in self.kinds if len(base.returns) and base.numbers <= kind.numbers]
+        return next((base for name in BASELINES for base in there if base.name == name), None)
 
 
 def collect(runs: Iterable[Run]) -> list[Panel]:
     """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
     groups: dict[str, list[Run]] = {}
-    for run in runs:
+    for run in {run.path.resolve(): run for run in runs}.values():  # a folder may be named twice
         common = {key: value for key, value in settings_of(run).items() if key not in POOLED}
         groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
     titles = distinct_titles([group[0] for group in groups.values()])
@@ -100,28 +106,33 @@ def settings_of(run: Run) -> dict[str, Any]:
 def curves(*runs: Run) -> list[Curves]:
     """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
     tables = [run.members for run in runs]
-    rows = [row for table in tables for row in table.rows()]
-    varied = [name for name in NUMBERS if len({number_of(row, name) for row in rows} - {None}) > 1]
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    varied = varying(row for table in tables for row in table.rows())
+    members: dict[tuple[str, int], dict[str, Any]] = {}
     for run, table in zip(runs, tables, strict=True):
         seen = evaluations_of(run)
         for row in table.rows():
             row["curve"] = seen.get(row["member"], {})
-            kinds.setdefault(label_of(row, varied), []).append(row)
+            who = (label_of(row, varied), row["seed"])
+            if who not in members or len(row["curve"]) > len(members[who]["curve"]):
+                members[who] = row
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for (label, _), row in members.items():
+        kinds.setdefault(label, []).append(row)
     whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
     if not whole:  # nobody lived: as far as anybody came
         whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
     common: set[int] = set(whole[0]).intersection(*whole[1:])
     steps = np.array(sorted(common), dtype=np.int64)
-    return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
+    return [kind_of(runs[0].config.task, label, rows, steps, varied) for label, rows in kinds.items()]
 
 
-def differ(columns: Sequence[np.ndarray]) -> bool:
-    """Whether a setting has several values; what nobody has is nan everywhere."""
-    return len(np.unique(np.concatenate(columns))) > 1 if columns else False
+def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """The numbers in which some members differ."""
+    known = list(rows)
+    return [name for name in NUMBERS if len({number_of(row, name) for row in known} - {None}) > 1]
 
 
-def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray) -> Curves:
+def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
     there = [row for row in rows if row["curve"]]
     returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
     return Curves(
@@ -134,6 +145,8 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         tuple(row["seed"] for row in there),
         tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
         len(rows) - len(there),
+        label_of(rows[0], ()),
+        frozenset(numbers_of(rows[0], varied)),
     )
 
 
@@ -162,5 +175,9 @@ def number_of(row: dict[str, Any], name: str) -> float | None:
 
 def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
     label = configs.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
-    numbers = ((name, number_of(row, name)) for name in varied)
-    return label + "".join(f" {name}={number:g}" for name, number in numbers if number is not None)
+    return label + "".join(f" {name}={number:g}" for name, number in numbers_of(row, varied))
+
+
+def numbers_of(row: dict[str, Any], varied: Sequence[str]) -> list[tuple[str, float]]:
+    """Those of the varied numbers that a member has."""
+    return [(name, number) for name in varied if (number := number_of(row, name)) is not None]

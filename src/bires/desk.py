@@ -60,6 +60,12 @@ class Desk(Asked):
         self._clock, self._here = self._clock + 1, None
         return found, self._going()
 
+    def forget(self, member: int, since: int) -> None:
+        """Leaves nothing of a frozen member's episodes from step ``since`` on: when it is noticed is chance."""
+        self.running_return[member] = self.finished_sum[member] = self.finished_count[member] = 0
+        if self.dreamer is not None:
+            self.dreamer.forget(member, range(since, self._clock))
+
     def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[Any, bool]:
         """The first round of the simulator's answers (see `Dreamer.first`)."""
         assert self.dreamer is not None

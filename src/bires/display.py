@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -159,7 +158,3 @@ def some(returns: dict[str, float]) -> list[str]:
         shown = {label: returns[label] for label in (first, *best)}
     parts = [f"{label} {value:.1f}" for label, value in shown.items()]
     return parts if len(shown) == len(returns) else [*parts, f"and {len(returns) - len(shown)} below"]
-
-
-def stderr_console() -> Console:
-    return Console(file=sys.stderr, highlight=False)

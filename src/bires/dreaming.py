@@ -57,6 +57,11 @@ class Dreamer:
             source = board.physics if name == "before" else board.next_physics
             states[:, clock % states.shape[1]] = source[: self.count]
 
+    def forget(self, member: int, steps: range) -> None:
+        """Stores nothing for these steps of a member."""
+        for states in self.states.values():
+            states[member, np.array(steps, int) % states.shape[1]] = 0.0
+
     def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Asks the simulator for what was drawn: Dyna's answers, and the first step of MVE's rollouts."""
         index = positions.astype(int)

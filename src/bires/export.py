@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bires import config as configs
-from bires.curves import label_of, number_of
+from bires.curves import label_of, number_of, varying
 from bires.errors import UserError
 from bires.runs import Run
 
@@ -70,7 +70,7 @@ def require(library: str, extra: str) -> Any:
 def subjects(runs: Sequence[Run]) -> list[Subject]:
     """The members of all runs; those that would have the same name carry their id."""
     tables = [run.members for run in runs]
-    varied = [name for name in configs.GRID if len({v for table in tables for v in map(str, table[name])}) > 1]
+    varied = varying(row for table in tables for row in table.rows())
     found: list[Subject] = []
     for run, table in zip(runs, tables, strict=True):
         seen = points(run, set(table))

@@ -15,6 +15,8 @@ VERSION = (0, 3)
 WORD, ADDRESS = ctypes.c_size_t, ctypes.c_void_p
 TYPES = {1: np.dtype(bool), 4: np.dtype(np.int32), 6: np.dtype(np.uint8), 8: np.dtype(np.uint32), 11: np.dtype("f4")}
 """XLA's number of a type → NumPy's type."""
+METADATA = 1
+"""XLA's number of a call that only wants to know about the function."""
 INTERNAL = 13
 """XLA's number of an error that is not the caller's fault."""
 
@@ -137,7 +139,7 @@ def register(name: str, platform: str, serve: Callable[[Call], None]) -> None:
 
     def called(pointer: Any) -> Any:
         frame = pointer[0]
-        if frame.extension:  # XLA asks for the version first
+        if frame.extension and frame.extension[0].type == METADATA:  # XLA asks for the version first
             version = frame.extension[0].metadata[0].version
             version.major, version.minor = VERSION
             return None

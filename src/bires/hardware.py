@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,6 +109,16 @@ class Placement:
     def ahead(self) -> bool:
         """Whether cohorts can update while their environments step: they do not share cores."""
         return self.platform != "cpu" or self.spare
+
+    @property
+    def largest_share(self) -> float:
+        """The part of the members that one memory has to hold: all of them on a CPU, else those of one device."""
+        if self.platform == "cpu":
+            return 1.0
+        held = Counter[Any]()
+        for device, cohort in zip(self.devices, self.cohorts, strict=True):
+            held[device] += len(cohort)
+        return max(held.values()) / held.total()
 
     @property
     def threads(self) -> int:
@@ -255,7 +266,7 @@ def accepts(name: str, value: str | bool) -> bool:
 def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
     """The memory there is, or a refusal that says what would fit."""
     stats = device.memory_stats() if device.platform != "cpu" else None
-    there = int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else int(psutil.virtual_memory().available)
+    there = int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else free_memory()
     if needed > 0.9 * there:
         fits = int(capacity * max(0.0, 0.8 * there - (needed - replay)) / max(replay, 1))
         advice = f"--replay {fits} would fit" if fits >= 1000 else "even the smallest replay would not fit"
@@ -264,6 +275,17 @@ def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
             f"{gigabytes(there)} are free on {device}. {advice}; or train fewer members at once."
         )
     return there
+
+
+def free_memory(container: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of this machine's memory that are free, or what its container may still take."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        limit, used = ((container / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        kept = dict(line.split() for line in (container / "memory.stat").read_text().splitlines())["inactive_file"]
+        return min(free, int(limit) - int(used) + int(kept))  # what files keep is given back when asked for
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit
+        return free
 
 
 def gigabytes(count: int) -> str:

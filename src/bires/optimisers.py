@@ -17,7 +17,7 @@ import jax.numpy as jnp
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
-class Adam(NamedTuple):
+class Averages(NamedTuple):
     """Running means of the gradient and of its square."""
 
     mean: Any
@@ -25,12 +25,14 @@ class Adam(NamedTuple):
     updates: jax.Array
 
 
-def init(params: Any) -> Adam:
+def init(params: Any) -> Averages:
     zeros = partial(jax.tree.map, jnp.zeros_like)
-    return Adam(zeros(params), zeros(params), jnp.zeros((), jnp.int32))
+    return Averages(zeros(params), zeros(params), jnp.zeros((), jnp.int32))
 
 
-def descend(gradient: Any, state: Adam, params: Any, learning_rate: jax.Array, ok: jax.Array) -> tuple[Any, Adam]:
+def descend(
+    gradient: Any, state: Averages, params: Any, learning_rate: jax.Array, ok: jax.Array
+) -> tuple[Any, Averages]:
     """m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²,  θ ← θ − α m̂ / (√v̂ + ε); nothing moves unless ``ok``."""
     updates = state.updates + ok
     mean = jax.tree.map(lambda m, g: jnp.where(ok, BETA_1 * m + (1 - BETA_1) * g, m), state.mean, gradient)
@@ -41,28 +43,16 @@ def descend(gradient: Any, state: Adam, params: Any, learning_rate: jax.Array, o
     moved = jax.tree.map(
         lambda p, m, v: jnp.where(ok, p - rate * m / (jnp.sqrt(v) * spread + EPSILON), p), params, mean, square
     )
-    return moved, Adam(mean, square, updates)
+    return moved, Averages(mean, square, updates)
 
 
 DECAY, RMSPROP_EPSILON = 0.95, 0.01
 """RMSProp's, as in the authors' code for Atari."""
 
 
-class RMSProp(NamedTuple):
-    """Running means of the gradient and of its square."""
-
-    mean: Any
-    square: Any
-    updates: jax.Array
-
-
-def init_rmsprop(params: Any) -> RMSProp:
-    return RMSProp(*init(params))
-
-
 def descend_rmsprop(
-    gradient: Any, state: RMSProp, params: Any, learning_rate: jax.Array, ok: jax.Array
-) -> tuple[Any, RMSProp]:
+    gradient: Any, state: Averages, params: Any, learning_rate: jax.Array, ok: jax.Array
+) -> tuple[Any, Averages]:
     """m ← ρ m + (1 − ρ) g,  v ← ρ v + (1 − ρ) g²,  θ ← θ − α g / (√(v − m²) + ε); nothing moves unless ``ok``."""
     mean = jax.tree.map(lambda m, g: jnp.where(ok, DECAY * m + (1 - DECAY) * g, m), state.mean, gradient)
     square = jax.tree.map(lambda v, g: jnp.where(ok, DECAY * v + (1 - DECAY) * g * g, v), state.square, gradient)
@@ -75,7 +65,7 @@ def descend_rmsprop(
         mean,
         square,
     )
-    return moved, RMSProp(mean, square, state.updates + ok)
+    return moved, Averages(mean, square, state.updates + ok)
 
 
 class Optimiser(NamedTuple):
@@ -86,7 +76,7 @@ class Optimiser(NamedTuple):
     """gradient, state, parameters, learning rate, ok → parameters, state."""
 
 
-OPTIMISERS = {"adam": Optimiser(init, descend), "rmsprop": Optimiser(init_rmsprop, descend_rmsprop)}
+OPTIMISERS = {"adam": Optimiser(init, descend), "rmsprop": Optimiser(init, descend_rmsprop)}
 
 
 def norm(gradient: Any) -> jax.Array:
@@ -94,9 +84,9 @@ def norm(gradient: Any) -> jax.Array:
     return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
 
 
-def clip_norm(gradient: Any, bound: float) -> Any:
-    """The gradient, scaled down to the norm ``bound`` where it is longer (all its arrays as one vector)."""
-    scale = jnp.minimum(1.0, bound / jnp.maximum(norm(gradient), 1e-6))
+def clip_norm(gradient: Any, length: jax.Array, bound: float) -> Any:
+    """The gradient, whose norm is ``length``, scaled down to ``bound`` where that is longer."""
+    scale = jnp.minimum(1.0, bound / jnp.maximum(length, 1e-6))
     return jax.tree.map(lambda leaf: leaf * scale, gradient)
 
 

@@ -12,7 +12,7 @@ from bires import config as configs
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.envs.adapter import Environment, recipe_of
 from bires.errors import UserError
-from bires.program import make_agent, make_program
+from bires.program import make_program
 from bires.runs import Run
 from bires.snapshots import unflatten_learners
 
@@ -34,11 +34,10 @@ def load_actor(run: Run, member: int) -> tuple[Environment, Callable[[np.ndarray
     if not 0 <= member < len(members):
         raise UserError(f"{run.path} has members 0 to {len(members) - 1}; {member} was asked for.")
     environment = recipe_of(run.config).build()
-    agent = make_agent(run.config, members, environment.space)
     program = make_program(run.config, members, environment.space, 1)
     learner = unflatten_learners(program, newest_checkpoint(run), np.array([member]))
     one = jax.tree.map(lambda leaf: leaf[0], learner)
-    greedy = jax.jit(agent.greedy)
+    greedy = jax.jit(program.agent.greedy)
     return environment, lambda observations: np.asarray(greedy(one, observations))
 
 

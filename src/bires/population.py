@@ -146,8 +146,14 @@ def shapes(program: Program, count: int) -> State:
     return made
 
 
-def insert(program: Program, state: State, incoming: Incoming, clock: jax.Array) -> tuple[State, jax.Array]:
-    """Stores the transition that the environments just finished; says who starts an episode."""
+def insert(
+    program: Program, state: State, incoming: Incoming, clock: jax.Array, alive: jax.Array
+) -> tuple[State, jax.Array]:
+    """Stores the transition that the environments just finished; says who starts an episode.
+
+    Who is not ``alive`` stores zeros, whether its environment rests already or not.
+    """
+    incoming = jax.tree.map(lambda x: jnp.where(alive[:, None], x, jnp.zeros_like(x)), incoming)
     reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
     made = Transition(state.observation, state.action, reward, discount, successor)
     storage = replay.write(program.space, state.storage, made, state.first, clock)
@@ -198,7 +204,7 @@ def in_turn(
     """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
     shapes = incoming_shapes(program.space, len(state.key))
     incoming, going = desk.ask("step", (shapes, FLAG), state.action)
-    state, first = insert(program, state, incoming, clock)
+    state, first = insert(program, state, incoming, clock, state.alive)
 
     def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
         state, going = carry
@@ -228,11 +234,12 @@ def overlapped(
 
     shapes = incoming_shapes(program.space, len(state.key))
     rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
-    begun, _ = insert(program, state, Incoming(rows, state.observation), clock)
+    begun, _ = insert(program, state, Incoming(rows, state.observation), clock, state.alive)
     better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
     better, moment = barrier((better, better.sums[0, 0]))
     incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
-    better, first = insert(program, better._replace(observation=state.observation, first=state.first), incoming, clock)
+    before = better._replace(observation=state.observation, first=state.first)
+    better, first = insert(program, before, incoming, clock, state.alive)
     return better, first, going
 
 

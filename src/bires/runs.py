@@ -104,6 +104,15 @@ class Folder:
         write_whole(self.path / "manifest.json", json.dumps(manifest(config, about), indent=2) + "\n")
         self.write_members(config, members, {})
 
+    def had_processes(self, platform: str) -> bool | None:
+        """Whether the run that is here began with processes for its cohorts on such a platform; None: no such run."""
+        try:
+            about = json.loads((self.path / "manifest.json").read_text())
+        except (OSError, ValueError):
+            return None
+        same = isinstance(about, dict) and about.get("platform") == platform
+        return bool(about["processes"]) if same and "processes" in about else None
+
     def open(self, sizes: dict[str, int] | None, more: Sequence[str] = ()) -> tuple[Appender, Appender]:
         """evaluations.csv and metrics.csv (with ``more`` columns), new or cut back to a checkpoint."""
         sizes = sizes or {}
@@ -182,10 +191,13 @@ def commit() -> str | None:
     """The commit of the source, where there is one."""
     here = Path(__file__).resolve().parent
     try:
-        shown = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10)
+        ours, shown = (
+            subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, timeout=10)
+            for words in (["ls-files", "--error-unmatch", __file__], ["rev-parse", "HEAD"])
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    return shown.stdout.strip() if shown.returncode == 0 else None
+    return shown.stdout.strip() if ours.returncode == shown.returncode == 0 else None
 
 
 def cpu() -> str:

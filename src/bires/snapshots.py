@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -101,39 +102,46 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     trainer.segments = list(checkpoint.replay)
     trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
     trainer.returns = {int(member): value for member, value in data["returns"].items()}
-    trainer.crew.each(make_room, trainer.physics)
+    trainer.crew.each(make_room)
     for segment in checkpoint.replay:
         rows = load_rows(trainer, segment)
-        steps = np.arange(segment.start, segment.stop) % trainer.capacity
-        mine = [({name: array[part] for name, array in rows.items()}, steps) for part in trainer.crew.parts]
+        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in trainer.crew.parts]
         trainer.crew.spread(refill, mine)
     trainer.crew.each(take_up, checkpoint.arrays, data["episodes"], trainer.diverged)
 
 
-def make_room(cohort: Cohort, physics: int) -> None:
-    """An empty replay on this side of the device, with the physics states that planners keep beside it."""
-    program, count = cohort.program, len(cohort.members)
-    storage = rings(shapes(program, count).storage)
-    cohort.returning = {name: np.zeros(ring.shape, ring.dtype) for name, ring in storage.items()}
-    cohort.returning |= {name: np.zeros((count, program.capacity, physics)) for name in kept_states(program)}
+def make_room(cohort: Cohort) -> None:
+    """An empty replay on the cohort's device: there is never a second one, so what fits can be resumed."""
+    storage = rings(shapes(cohort.program, len(cohort.members)).storage)
+    cohort.returning = {name: jnp.zeros(r.shape, r.dtype, device=cohort.device) for name, r in storage.items()}
 
 
-def refill(cohort: Cohort, rows: dict[str, np.ndarray], steps: np.ndarray) -> None:
-    """Puts rows of a segment where they were."""
+def refill(cohort: Cohort, rows: dict[str, np.ndarray], start: int) -> None:
+    """Puts rows of a segment, whose first was written in step ``start``, where they were."""
+    capacity, kept = cohort.program.capacity, cohort.desk.dreamer.states if cohort.desk.dreamer else {}
     for name, array in rows.items():
-        cohort.returning[name][:, steps] = array
+        begin = start % capacity
+        for piece in np.split(array, [capacity - begin], axis=1):
+            if name in kept:  # physics states stay on this side
+                kept[name][:, begin : begin + piece.shape[1]] = piece
+            elif piece.shape[1]:
+                cohort.returning[name] = put(cohort.returning[name], piece, begin)
+            begin = 0
+
+
+@partial(jax.jit, donate_argnums=0)
+def put(ring: jax.Array, rows: jax.Array, begin: int) -> jax.Array:
+    """The ring with some rows, written in place."""
+    return jax.lax.dynamic_update_slice_in_dim(ring, rows, begin, axis=1)
 
 
 def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], gone: dict[int, int]) -> None:
     """The members as they were, with the replay that came back, and their episodes."""
     mine = np.array([member.member for member in cohort.members])
-    whole, stored = shapes(cohort.program, len(mine)), cohort.returning
+    whole = shapes(cohort.program, len(mine))
     state = unflatten(whole._replace(storage=None), {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
-    storage = unflatten(whole.storage, stored, np.arange(len(mine))) if ringed(whole.storage) else stored["rows"]
-    cohort.state = jax.tree.map(jnp.copy, jax.device_put(state._replace(storage=storage), cohort.device))
-    if cohort.desk.dreamer is not None:
-        for name, states in cohort.desk.dreamer.states.items():
-            states[:] = stored[name]
+    storage = jax.tree.unflatten(jax.tree.structure(whole.storage), list(cohort.returning.values()))
+    cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))._replace(storage=storage)
     cohort.returning = {}
     for name in HOST:
         getattr(cohort.desk, name)[:] = arrays[f"host/{name}"][mine]
@@ -146,7 +154,7 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     cohort.pool.begin([start for start in starts if start.slot not in resting])
 
 
-def require_ours(trainer: Trainer, checkpoint: Checkpoint) -> None:
+def require_fitting(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Refuses a checkpoint that is whole but not this run's: nothing of the run has been touched yet."""
     data, count = checkpoint.data, len(trainer.members)
 

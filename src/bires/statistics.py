@@ -84,8 +84,7 @@ def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     returns are negative, and there a larger return would count as a loss.
     """
     reference = mean_over_runs(base)
-    size = np.where(np.abs(reference) < NOTHING, np.nan, np.abs(reference))
-    return np.asarray((mean_over_runs(other) - reference) / size)
+    return np.asarray((mean_over_runs(other) - reference) / size(reference))
 
 
 def mean_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -106,9 +105,14 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
 
 
 def normalise(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Scores in units of base's mean score on the task, so that base's mean is 1 everywhere; nan where that is 0."""
+    """Scores in units of base's mean score on the task, so that base's mean is 1; nan where that score is `NOTHING`."""
     reference = mean_over_runs(base)
-    return np.asarray(1.0 + (scores - reference) / np.where(reference == 0, np.nan, np.abs(reference)))
+    return np.asarray(1.0 + (scores - reference) / size(reference))
+
+
+def size(reference: np.ndarray) -> np.ndarray:
+    """What others are measured in: |reference|, or nan where that is `NOTHING`."""
+    return np.where(np.abs(reference) < NOTHING, np.nan, np.abs(reference))
 
 
 # Many tasks as one number (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").

@@ -79,7 +79,7 @@ def summarise(panel: Panel) -> list[Row]:
 
 
 def describe(kind: Curves, panel: Panel) -> Row:
-    base = panel.base
+    base = panel.base_of(kind)
     last = int(kind.steps[-1]) if len(kind.steps) else 0
     final: tuple[float | None, float | None, float | None] = (None, None, None)
     gain = None
@@ -102,7 +102,7 @@ def total(panels: Sequence[Panel], label: str) -> Total | None:
     if not other.size:
         return None
     kinds = [kind for panel in panels for kind in panel.kinds if kind.label == label]
-    itself = all(panel.base is None or panel.base.label == label for panel in panels)
+    itself = all(base is kind for base, kind in pairs(panels, label))
 
     def against(statistic: statistics.Statistic) -> Estimate | None:
         return None if itself else estimate(statistic, base, other)
@@ -121,12 +121,17 @@ def total(panels: Sequence[Panel], label: str) -> Total | None:
 
 def scores(panels: Sequence[Panel], label: str) -> tuple[np.ndarray, np.ndarray]:
     """AUCs (runs × tasks) of the baseline and of one kind, for the panels that have both."""
-    pairs = [(panel.base, panel.kind(label)) for panel in panels]
-    both = [(base, kind) for base, kind in pairs if base is not None and kind is not None and base.returns.size]
+    both = pairs(panels, label)
     return (
         statistics.matrix([auc(base.returns) for base, _ in both]),
         statistics.matrix([auc(kind.returns) for _, kind in both]),
     )
+
+
+def pairs(panels: Sequence[Panel], label: str) -> list[tuple[Curves, Curves]]:
+    """The baseline and one kind, for the panels that have both."""
+    kinds = [(panel, kind) for panel in panels if (kind := panel.kind(label))]
+    return [(base, kind) for panel, kind in kinds if (base := panel.base_of(kind)) and base.returns.size]
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -135,7 +140,7 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def plain(found: Estimate) -> dict[str, float | None]:
-    return {name: None if np.isnan(value) else value for name, value in vars(found).items()}
+    return {name: value if np.isfinite(value) else None for name, value in vars(found).items()}
 
 
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:

@@ -56,7 +56,7 @@ def read_csv(path: Path) -> Table:
     """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column."""
     with path.open(newline="") as file:
         reader = csv.reader(file)
-        names = next(reader)
+        names = next(reader, [])
         rows = [row for row in reader if len(row) == len(names)]
     return Table({name: parse([row[i] for row in rows]) for i, name in enumerate(names)})
 

@@ -30,7 +30,7 @@ from bires.options import Cohorts, Options, Progress, Stopped
 from bires.population import shapes
 from bires.program import PLANNING_SUMS, make_program, work
 from bires.runs import Folder, Run
-from bires.snapshots import capture, require_ours, restore
+from bires.snapshots import capture, require_fitting, restore
 from bires.validation import validate
 
 STRIDE, ROUND_S = 10, 0.5
@@ -69,6 +69,11 @@ class Trainer:
         self.recipe = recipe_of(config)
         self.space = probe(self.recipe)
         self.capacity = min(config.replay, config.steps)
+        if self.space.pixels is not None and self.capacity < self.space.pixels[0] + 2:
+            raise UserError(
+                f"--replay {config.replay} and --steps {config.steps} leave room for {self.capacity} steps, fewer than "
+                f"the frames of an observation; accepted, for pixels: from {self.space.pixels[0] + 2}."
+            )
         self.program = make_program(config, self.members, self.space, self.capacity)
         count, each, cost = len(self.members), work(self.program), step_seconds(self.recipe)
         self.processes = self._choose_processes(hardware.apart(count, config.steps, each, cost))
@@ -93,8 +98,11 @@ class Trainer:
         if asked not in get_args(Cohorts):
             raise unknown("value of --cohorts", asked, get_args(Cohorts), "Leave it out, and it is chosen.")
         if asked == "by-size":
-            content = jax.default_backend() == "cpu" and self.options.workers
-            return worthwhile and portable and not content and hardware.can_share()
+            backend = jax.default_backend()
+            content = backend == "cpu" and self.options.workers
+            before = self.folder.had_processes(backend)  # a run goes on as it began: the number of cohorts matters
+            wanted = worthwhile and not content if before is None else before
+            return bool(wanted and portable and hardware.can_share())
         if asked == "processes" and not (portable and hardware.can_share()):
             where = (
                 f"several processes can use a GPU at once only with NVIDIA's {mps.CONTROL}, which does not start here"
@@ -109,7 +117,9 @@ class Trainer:
         total, replay = self.need()
         if self.kept and self.placement.platform != "cpu":  # physics states stay on the host
             hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
-        there = hardware.require_memory(self.placement.devices[0], total, replay, self.capacity)
+        share = self.placement.largest_share
+        first = self.placement.devices[0]
+        there = hardware.require_memory(first, int(share * total), int(share * replay), self.capacity)
         return (
             f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
             f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
@@ -140,9 +150,17 @@ class Trainer:
         more = PLANNING_SUMS if self.program.planner else ()
         return more + (model_columns(learning) if learning else ())
 
-    def run(self, checkpoint: Checkpoint | None, stop: Callable[[], bool] = lambda: False) -> None:
-        """Trains to the end, or raises `Stopped` once ``stop`` says so."""
-        config = self.config
+    def run(
+        self,
+        checkpoint: Checkpoint | None,
+        stop: Callable[[], bool] = lambda: False,
+        require_ours: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Trains to the end, or raises `Stopped` once ``stop`` says so.
+
+        ``require_ours`` is asked before anything is written; it raises where the folder is no longer ours.
+        """
+        config, self.require_ours = self.config, require_ours
         self.options.say(self.plan())
         with ExitStack() as opened:
             holders = self.workers or len(self.placement.cohorts)
@@ -177,6 +195,7 @@ class Trainer:
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
             self.save()
+            self.require_ours()
             self.folder.write_members(config, self.members, self.diverged, end=True)
             self.folder.finish()
 
@@ -200,9 +219,11 @@ class Trainer:
         return Threads(sketch, place.cohorts, place.devices)
 
     def _evaluate(self) -> None:
+        self._notice_divergence()
         parts = self.crew.each(Cohort.evaluate, self.step, self.diverged)
         rows = sorted(row for part in parts for row in part)
         self._record_frozen()
+        self.require_ours()
         self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
         self.returns = {row[0]: row[2] for row in rows}
         self._tell(evaluated=True)
@@ -210,6 +231,7 @@ class Trainer:
     def _log(self) -> None:
         self._notice_divergence()
         rows = sorted(row for part in self.crew.each(Cohort.take_metrics) for row in part)
+        self.require_ours()
         self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
         self._tell(evaluated=False)
 
@@ -224,6 +246,7 @@ class Trainer:
         """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
         for member, step, text in (frozen for part in self.crew.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
+            self.require_ours()
             self.folder.write_members(self.config, self.members, self.diverged)
             if text is None:
                 self.options.say(f"member {member} diverged at step {step}; the others go on")
@@ -240,6 +263,7 @@ class Trainer:
         if self.saved_step == self.step:
             return
         self._notice_divergence()
+        self.require_ours()
         self.saved_at = time.monotonic()
         try:
             self.store.save(capture(self))
@@ -280,7 +304,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         while True:
             trainer = Trainer(config, folder, options)
             try:
-                attend(trainer, lambda: lock.lost() or stop())
+                attend(trainer, lambda: lock.lost() or stop(), lock.lost)
                 return Run(out)
             except Lost as error:
                 losses.append(max(trainer.store.steps(), default=-1))
@@ -289,7 +313,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
                 options.say(f"{error} at step {trainer.step}; the run goes on from its last checkpoint")
 
 
-def attend(trainer: Trainer, stop: Callable[[], bool]) -> None:
+def attend(trainer: Trainer, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
     """Begins the run of a trainer, or continues it from its newest checkpoint."""
     folder, placement = trainer.folder, trainer.placement
     checkpoint = newest(trainer) if (folder.path / "manifest.json").exists() else None
@@ -299,7 +323,7 @@ def attend(trainer: Trainer, stop: Callable[[], bool]) -> None:
     else:
         trainer.options.say(f"continuing {folder.path} at step {checkpoint.step}")
     try:
-        trainer.run(checkpoint, stop)
+        trainer.run(checkpoint, stop, require_ours)
     except CorruptCheckpoint as error:
         raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
     except OSError as error:
@@ -319,7 +343,7 @@ def newest(trainer: Trainer) -> Checkpoint | None:
     for step in trainer.store.steps():
         try:
             checkpoint = trainer.store.load(step)
-            require_ours(trainer, checkpoint)
+            require_fitting(trainer, checkpoint)
             for bad in damaged:  # or it would count as one of the two that are kept
                 trainer.store.set_aside(bad)
             return checkpoint

@@ -13,7 +13,7 @@ from bires import optimisers
 from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper, Parts, Slope
 from bires.exploration import ornstein_uhlenbeck
 from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
-from bires.optimisers import Adam, descend, soft_update
+from bires.optimisers import Averages, descend, soft_update
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
 
@@ -28,8 +28,8 @@ class State(NamedTuple):
     critic: Critic
     target_actor: Actor
     target_critic: Critic
-    actor_adam: Adam
-    critic_adam: Adam
+    actor_adam: Averages
+    critic_adam: Averages
 
 
 def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> State:

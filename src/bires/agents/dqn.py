@@ -16,7 +16,7 @@ import numpy as np
 from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper
 from bires.exploration import epsilon, epsilon_greedy
 from bires.networks import Choices, choices, init_choices
-from bires.optimisers import OPTIMISERS, hard_update, norm
+from bires.optimisers import OPTIMISERS, clip_norm, hard_update, norm
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
 
@@ -91,8 +91,7 @@ def update(
     largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
     ok = alive & jnp.isfinite(loss) & (largest < VALUE_BOUND) & jnp.isfinite(length)
     if design.max_grad_norm > 0:
-        scale = jnp.minimum(1.0, design.max_grad_norm / jnp.maximum(length, 1e-6))
-        slope = jax.tree.map(lambda g: g * scale, slope)
+        slope = clip_norm(slope, length, design.max_grad_norm)
     moved, optimiser = OPTIMISERS[design.optimiser].descend(slope, state.optimiser, state.online, hyper.critic_lr, ok)
     now = ok & (optimiser.updates % jnp.asarray(hyper.target_every, jnp.int32) == 0)
     new = State(moved, hard_update(moved, state.target, now), optimiser)

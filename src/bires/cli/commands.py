@@ -91,9 +91,9 @@ class Compare:
 
     def run(self) -> int:
         config = self.config
-        if config.algorithm == Config.algorithm:
+        if not given(config, "algorithm"):
             config = replace(config, algorithm=("ddpg", "bi-res-ddpg"))
-        count = self.seeds if self.seeds is not None or config.seed != Config.seed else 5
+        count = self.seeds if self.seeds is not None or given(config, "seed") else 5
         return train(with_seeds(config, count), self.output)
 
 
@@ -237,13 +237,18 @@ else:
     ]
 
 
+def given(config: Config, name: str) -> bool:
+    """Whether a setting was typed, be it the default: what was not is the default itself, no equal of it."""
+    return getattr(config, name) is not getattr(Config, name)
+
+
 def with_seeds(config: Config, count: int | None) -> Config:
     from bires.api import seeds
     from bires.errors import UserError
 
     if count is None:
         return config
-    if config.seed != Config.seed:
+    if given(config, "seed"):
         raise UserError("Both --seeds and --seed were given; --seeds 5 is short for --seed 0 1 2 3 4.")
     return replace(config, seed=seeds(count))
 

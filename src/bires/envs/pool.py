@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -45,8 +47,9 @@ class Pool:
         self._starts: dict[int, Start] = {}
         self._episode = np.zeros(self.count, int)
         """In which episode each slot was when it was last asked to step."""
+        self._stepped = np.zeros(self.count, bool)
+        """Whether it was active then."""
         self._log = ActionLog(self.count, space.action)
-        self._memory = tempfile.TemporaryFile(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)  # noqa: SIM115
         setup = {
             "recipe": asdict(recipe),
             "space": asdict(space),
@@ -55,7 +58,7 @@ class Pool:
         }
         measured = Layout()
         shared(measured, setup)
-        self._memory.truncate(measured.nbytes)
+        self._memory = memory(measured.nbytes)
         self.board, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
         self._under_way = False
         """Whether a step was asked for that this process is to take."""
@@ -91,6 +94,11 @@ class Pool:
             self._log.restart(start)
             self.board.episode[start.slot] = start.episode
 
+    def forget(self, slot: int) -> None:
+        """A slot that takes no more steps, wherever it was."""
+        self.board.rest(slot)
+        self.rest([replace(self._starts[slot], episode=0, actions=())])
+
     def begin(self, starts: Sequence[Start]) -> None:
         """Starts slots; returns when all of them have their first observation."""
         self.rest(starts)
@@ -110,7 +118,8 @@ class Pool:
         """Lets a group take one step with the actions on the board."""
         slots = self.groups[group]
         self._episode[slots] = self.board.episode[slots]
-        going = slots[self.board.status[slots] == ACTIVE]
+        self._stepped[slots] = self.board.status[slots] == ACTIVE
+        going = slots[self._stepped[slots]]
         self._under_way = self._local is not None
         if self._aside is not None:
             self._aside.start(slots.tolist())
@@ -216,7 +225,7 @@ class Pool:
     def _rebuild(self, worker: Worker, owed: Sequence[int | None]) -> None:
         """Begins the worker's episodes again, up to where they were before the steps that it owes."""
         steps = [group for group in owed if group is not None and group != QUESTIONS]
-        behind = {slot for group in steps for slot in worker.setup["groups"][group]}
+        behind = {slot for group in steps for slot in worker.setup["groups"][group] if self._stepped[slot]}
         alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
         idle = [slot for slot in alive if self.board.status[slot] != ACTIVE and slot not in behind]
         rebuilt = []
@@ -231,6 +240,25 @@ class Pool:
     def _collect(self, slots: Slots) -> None:
         self.failures.update(slots.failures)
         slots.failures.clear()
+
+
+def memory(size: int, shared: Path = Path("/dev/shm")) -> IO[bytes]:
+    """A file without a name, in memory where there is room (containers often have 64 MB of that), else on the disk."""
+    for folder in [shared, None] if shared.is_dir() else [None]:
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        try:
+            if hasattr(os, "posix_fallocate"):  # a file that only seems to be there ends the process when it is used
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+            return file
+        except OSError as error:
+            file.close()
+            problem = error
+    raise UserError(
+        f"The environments share {size / 1e6:.0f} MB of memory, for which neither {shared} nor {tempfile.gettempdir()} "
+        f"has room ({problem.strerror}). Enlarge one (docker run --shm-size …), or train fewer members at once."
+    )
 
 
 @dataclass(frozen=True)
@@ -252,19 +280,22 @@ class ActionLog:
         if slots.size == 0:
             return
         if self._length[slots].max() == self._actions.shape[1]:
-            self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
+            self._grow()
         self._actions[slots, self._length[slots]] = actions[slots]
         self._length[slots] += 1
+
+    def _grow(self) -> None:
+        self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
 
     def forget(self, slots: np.ndarray) -> None:
         self._length[slots] = 0
 
     def restart(self, start: Start) -> None:
-        self._length[start.slot] = 0
-        for action in start.actions:
-            row = np.zeros((start.slot + 1, self._actions.shape[2]), np.float32)
-            row[start.slot] = action
-            self.record(np.array([start.slot]), row)
+        count = len(start.actions)
+        while count > self._actions.shape[1]:
+            self._grow()
+        self._actions[start.slot, :count] = np.asarray(start.actions, np.float32).reshape(count, self._actions.shape[2])
+        self._length[start.slot] = count
 
     def actions(self, slot: int) -> list[list[float]]:
         recorded: list[list[float]] = self._actions[slot, : self._length[slot]].tolist()

@@ -137,3 +137,9 @@ def _norm2(given: Problem, v: Array) -> float:
 def _least_squares(A: Array, b: Array) -> Array:
     solution, *_ = np.linalg.lstsq(A, b, rcond=None)
     return np.asarray(solution, dtype=np.float64)
+
+
+def rmsve(given: Problem, values: Array) -> Array:
+    """√MSVE of each row of state values."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt((values - true_value(given)) ** 2 @ weighting(given)))

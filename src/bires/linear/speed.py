@@ -19,24 +19,18 @@ from bires.linear.problems import boyan_chain, random_walk, ring
 from bires.linear.values import neural, neural_params
 
 
-def rmsve(given: Problem, values: Array) -> Array:
-    """√MSVE of each row of state values."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt((values - exact.true_value(given)) ** 2 @ exact.weighting(given)))
-
-
 def best_curves(given: Problem, groups: Sequence[Sequence[Algorithm]], alphas: Sequence[float], scale: Scale) -> Table:
     """RMSVE along the steps, mean and standard error over seeds, at the step size of least mean RMSVE."""
     rows: Table = []
     every = scale.steps // 100
     for group in groups:
         pairs = [(algorithm, alpha) for algorithm in group for alpha in alphas]
-        values = rmsve(given, learn(given, pairs, scale.seeds, scale.steps, every=every))
+        values = exact.rmsve(given, learn(given, pairs, scale.seeds, scale.steps, every=every))
         for algorithm, errors in zip(group, np.split(values, len(group)), strict=True):
             best = int(np.nan_to_num(errors.mean((1, 2)), nan=np.inf, posinf=np.inf).argmin())
             rows += _curve_rows(algorithm.name, float(alphas[best]), errors[best], every)
     weights = lstd(given, scale.seeds, scale.steps, every=every)
-    errors = rmsve(given, weights @ given.X.T)
+    errors = exact.rmsve(given, weights @ given.X.T)
     return rows + _curve_rows("LSTD", 0.0, errors, every)
 
 
@@ -189,7 +183,7 @@ def neural_slower(scale: Scale = FULL) -> Verdict:
     rows: Table = []
     reached: dict[str, float] = {}
     for algorithm in (TD, ra(0.2), RG):
-        curves = rmsve(
+        curves = exact.rmsve(
             given,
             learn_expected(
                 given, algorithm, (0.3, 1.0, 3.0, 10.0), steps, every=steps // 100, value=neural, params=params

@@ -46,8 +46,7 @@ def _sampled(given: Problem, alpha: float, etas: tuple[float, ...], scale: Scale
     seen: dict[str, Array] = {}
     for group in ([ra(eta) for eta in etas], [GTD2, TDC]):
         values = learn(given, [(a, alpha) for a in group], scale.seeds, scale.steps, every=every)
-        with np.errstate(over="ignore", invalid="ignore"):
-            errors = np.sqrt((values - exact.true_value(given)) ** 2 @ exact.weighting(given))
+        errors = exact.rmsve(given, values)
         seen |= {_plain(a.name): errors[i] for i, a in enumerate(group)}
     return seen
 

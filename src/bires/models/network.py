@@ -17,7 +17,7 @@ import numpy as np
 
 from bires import optimisers
 from bires.networks import Dense, dense, orthogonal
-from bires.optimisers import Adam, clip_norm, descend
+from bires.optimisers import Averages, clip_norm, descend, norm
 from bires.types import Space, Transition
 
 SMALLEST_SPREAD = 1e-3
@@ -72,7 +72,7 @@ class Ensemble(NamedTuple):
     """The models of one member: weights and optimiser have E in front."""
 
     networks: Networks
-    adam: Adam
+    adam: Averages
     moments: Moments
 
 
@@ -158,9 +158,9 @@ def update(ensemble: Ensemble, scale: Scale, batch: Transition, alive: jax.Array
     moments = observe(ensemble.moments, batch) if scale.normalised else ensemble.moments
     unit = units(moments, batch.observation.shape[-1], scale.normalised)
 
-    def one(networks: Networks, adam: Adam, batch: Transition) -> tuple[Networks, Adam, jax.Array]:
+    def one(networks: Networks, adam: Averages, batch: Transition) -> tuple[Networks, Averages, jax.Array]:
         value, gradient = jax.value_and_grad(loss)(networks, unit, batch)
-        gradient = clip_norm(gradient, scale.clip)
+        gradient = clip_norm(gradient, norm(gradient), scale.clip)
         finite = jnp.isfinite(value) & jnp.isfinite(jnp.sum(gradient.change[0].bias) + jnp.sum(gradient.reward[0].bias))
         networks, adam = descend(gradient, adam, networks, jnp.float32(scale.learning_rate), alive & finite)
         return networks, adam, value

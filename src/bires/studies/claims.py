@@ -107,6 +107,10 @@ def better(label: str, over: str, task: str | None = None) -> Claim:
     return compared(f"{label} has a larger AUC than {over}", label, over, task, lambda found: above(found, 0.0))
 
 
+def not_better(label: str, over: str, task: str | None = None) -> Claim:
+    return compared(f"{label} does not outperform {over}", label, over, task, lambda found: below(found, 0.0))
+
+
 def similar(label: str, over: str, task: str | None = None) -> Claim:
     return compared(f"{label} performs like {over} (±{MARGIN:.0%})", label, over, task, lambda f: within(f, MARGIN))
 

@@ -82,11 +82,10 @@ def results_block(panels: Sequence[Panel]) -> str:
     lines = ["| task | steps | baseline | | AUC improvement [95 % interval] |", "|---|---|---|---|---|"]
     for panel in panels:
         rows = {row.kind: row for row in summary.summarise(panel)}
-        if panel.base is None:
-            continue
-        base = rows[panel.base.label]
-        for row in rows.values():
-            if row.improvement is not None:
+        for kind, row in zip(panel.kinds, rows.values(), strict=True):
+            found = panel.base_of(kind)
+            if row.improvement is not None and found is not None:
+                base = rows[found.label]
                 ends = [f"{row.kind} {final(row)}", percent(row.improvement)]
                 steps = f"{row.last_step:,}".replace(",", " ")
                 lines.append(f"| {panel.title} | {steps} | {base.kind} {final(base)} | {' | '.join(ends)} |")
