@@ -32,7 +32,15 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "walker-stand", "--gamma", "nan"], "--gamma was given nan; accepted: finite numbers"),
         (["train", "walker-stand", "--steps", "100"], "--warmup 10000 leaves nothing to learn"),
         (["train", "walker-stand", "--hidden", "64"], "--hidden was given [64]"),
-        (["train", "walker-stand", "--seed", "1", "1"], "some of them twice"),
+        (["train", "walker-stand", "--seed", "1", "1"], "some twice; equal seeds are equal members"),
+        (["train", "walker-stand", "--tau", "0.1", "0.1"], "--tau was given [0.1, 0.1], some twice"),
+        (["train", "walker-stand", "--steps", "1", "--warmup", "1"], "leaves nothing to learn in --steps 1. Give more"),
+        (["train", "walker-stand", "--steps", "1e300"], "accepted: whole numbers below 2**31"),
+        (["train", "walker-stand", "--hidden", "0", "0"], "2 or more layer sizes from 1"),
+        (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is no"),
+        (["bench", "--populations", "0"], "--populations [0] were given; accepted: from 1"),
+        (["reproduce", "linear", "--task", "walker-stand"], "--task was given; the study linear takes --scale"),
+        (["play", "no-such-run", "--episode", "-1"], "--episode was given -1; accepted: whole numbers from 0"),
         (["train", "walker-stand", "--seed", "0", "--seeds", "3"], "Both --seeds and --seed were given"),
         (["train", "Breakout", "--algorithm", "dqn", "--replay", "5"], "accepted, for pixels: from 6"),
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
@@ -118,6 +126,30 @@ def test_compare_takes_what_it_is_given(tmp_path):
     words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
     assert bires("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
     assert [row[:14] for row in (tmp_path / "members.csv").read_text().splitlines()[1:]] == ["0,pendulum-swi"]
+
+
+def test_a_refused_command_leaves_nothing_behind(tmp_path):
+    for words in (["walker-stnd"], ["CartPole-v1"]):
+        assert bires("train", *words, cwd=tmp_path).returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_version():
+    assert bires("--version").stdout.startswith("bires 0.")
+
+
+def test_who_cannot_be_evaluated_is_left_out(tmp_path):
+    words = ["--algorithm", "ddpg", "--actor-lr", "1e30", "1e-4", "--seeds", "6", "--quiet", "--out", str(tmp_path)]
+    assert bires("train", "Pendulum-v1", *QUICK, *words).returncode == 0
+    members = (tmp_path / "members.csv").read_text()
+    assert members.count("diverged,") == 6
+    assert not (tmp_path / "errors").exists(), "the members diverged, their environments did not raise"
+    found = bires("evaluate", str(tmp_path), "--episodes", "1")
+    assert found.returncode == 0
+    assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
+    assert "member 0 is left out" in found.stderr
+    rows = json.loads(bires("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
+    assert all(isinstance(row["q_mean"], float) for row in rows)
 
 
 def test_json_is_json_and_quiet_is_quiet(tmp_path):

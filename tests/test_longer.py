@@ -43,3 +43,14 @@ def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
     assert "no checkpoint" in gone.stderr
     assert (run.path / "manifest.json").read_bytes() == before
     assert json.loads(before)["end"]
+
+
+def test_a_run_that_cannot_go_on_is_not_made_longer(tmp_path, quick):
+    run = bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+    for path in run.path.glob("checkpoints/*/arrays.safetensors"):
+        path.write_bytes(b"damaged")
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(bires.UserError, match="nothing was changed"):
+        bires.resume(run.path, steps=100, quiet=True)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert bires.load(run.path).finished

@@ -8,9 +8,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bires import figures
+from bires.cli import main
 from bires.config import Config
 from bires.curves import collect
 from bires.envs.tasks import SHORT
@@ -19,6 +21,7 @@ from bires.report.content import About
 from bires.report.write import page as write_page
 from bires.studies.reporting import about, guess, report
 from bires.summary import find
+from bires.tables import read_csv
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
@@ -112,6 +115,52 @@ def test_figures_carry_the_checksum_of_their_curves(tmp_path):
 def test_nothing_to_report(tmp_path):
     with pytest.raises(UserError, match="no run has been evaluated"):
         report([], tmp_path, None, "")
+
+
+def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):
+    make_run(tmp_path / "runs" / "a", PAIR)
+    lost = make_run(tmp_path / "runs" / "b", PAIR)
+    (lost.path / "evaluations.csv").unlink()
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
+    assert "left out, as nothing was evaluated there" in capsys.readouterr().out
+    assert main(["report", str(lost.path), "--out", str(tmp_path / "report")]) == 2
+    assert "evaluations.csv cannot be read" in capsys.readouterr().err
+
+
+def test_a_rule_that_is_not_known_here_can_be_reported(tmp_path):
+    run = make_run(tmp_path / "a", PAIR)
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    manifest["config"]["rule"] = ["mine"]
+    (run.path / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("evaluations.csv", "\n1,", "\n1,0\n1,", "line 3: 2 values where there are 10 columns"),
+        ("evaluations.csv", "return_mean", "return_meen", "no column 'return_mean'"),
+        ("evaluations.csv", ",1000,", ",x1000,", "values that are no numbers 'length_mean'"),
+        ("evaluations.csv", "\n0,", "\n99,", "members that members.csv does not have"),
+        ("manifest.json", '"config"', '"confug"', "is not a run folder"),
+        ("manifest.json", '"steps": 400', '"steps": "lots"', "--steps was given 'lots'; accepted: whole numbers"),
+    ],
+)
+def test_damaged_files_are_refused(file, old, new, words, tmp_path, capsys):
+    run = make_run(tmp_path / "a", PAIR)
+    text = (run.path / file).read_text()
+    assert old in text
+    (run.path / file).write_text(text.replace(old, new, 1))
+    assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_single_seed_has_no_error(tmp_path):
+    run = make_run(tmp_path / "a", replace(PAIR, seed=(0,)))
+    assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
+    rows = read_csv(tmp_path / "report" / "summary.csv")
+    assert np.isnan(rows["final_error"].astype(float)).all()
+    assert np.isfinite(rows["final_return"].astype(float)).all()
 
 
 # In a browser.

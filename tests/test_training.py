@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -363,3 +364,26 @@ def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
     git("add", ".")
     git("commit", "-q", "-m", "ours")
     assert len(runs.commit() or "") == 40
+
+
+def test_a_policy_takes_what_the_task_gives(tmp_path, quick):
+    run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
+    policy = run.policy(member=0)
+    env: Any = gymnasium.make("dm_control/cartpole-swingup-v0")
+    observation, _ = env.reset(seed=0)
+    flat: Any = gymnasium.spaces.flatten(env.observation_space, observation)
+    assert isinstance(observation, dict)
+    assert policy(observation).shape == (1,)
+    np.testing.assert_array_equal(policy(observation), policy(flat))
+    np.testing.assert_allclose(policy(np.stack([flat, flat]))[1], policy(flat), rtol=1e-5)
+    with pytest.raises(bires.UserError, match=r"given 2 numbers.*5 numbers, or several"):
+        policy([1.0, 2.0])
+
+
+def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
+    assert make_config("Pendulum-v1", {"steps": 500}).eval_every == 500
+    assert make_config("Pendulum-v1", {"steps": 50_000}).eval_every == 10_000
+    said: list[str] = []
+    config = make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | {"eval_every": 100})
+    train(config, tmp_path / "run", Options(workers=0, say=said.append))
+    assert any("no trained policy is evaluated" in text for text in said)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from numbers import Real
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from bires import config as configs
 from bires.checkpoint import Store
@@ -21,6 +20,7 @@ from bires.errors import UserError, unknown
 from bires.lock import Lock
 from bires.options import Cohorts, Options
 from bires.runs import Folder, Run
+from bires.trainer import Trainer, require_checkpoint
 from bires.trainer import train as run_training
 from bires.validation import validate
 
@@ -60,12 +60,15 @@ def resume(
     steps: int | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
+    checkpoint_minutes: float = Options.checkpoint_minutes,
+    keep_going: bool = False,
     quiet: bool = False,
 ) -> Run:
     """Continues a run exactly where its newest checkpoint left it, to its end or to more ``steps`` than it had."""
     if steps is not None:
         lengthen(Path(path), steps)
-    return start(Run(path).config, path, Options(workers, cohorts), Display(quiet=quiet))
+    options = Options(workers, cohorts, checkpoint_minutes, keep_going)
+    return start(Run(path).config, path, options, Display(quiet=quiet))
 
 
 def lengthen(path: Path, steps: int) -> None:
@@ -81,6 +84,7 @@ def lengthen(path: Path, steps: int) -> None:
         raise UserError(f"{path} has no checkpoint to go on from; nothing was changed. Train anew, with another --out.")
     if steps > run.config.steps:
         with Lock(path, Options.patience):
+            require_checkpoint(Trainer(run.config, Folder(path), Options(workers=0)))
             Folder(path).lengthen(steps, configs.members(longer))
 
 
@@ -91,33 +95,14 @@ def make_config(task: str, settings: dict[str, Any]) -> Config:
         if "seed" in given:
             raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")
         given["seed"] = seeds(given.pop("seeds"))
-    kinds = get_type_hints(Config)
     for name in given:
-        if name not in kinds:
-            raise unknown("setting", name, [n for n in kinds if n != "task"], "")
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if get_origin(kinds[name]) is tuple:
-            several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-            values[name] = tuple(proper(name, one, get_args(kinds[name])[0]) for one in several)
-        else:
-            values[name] = proper(name, value, kinds[name])
-    return Config(task, **values)
-
-
-def proper(name: str, value: Any, kind: Any) -> Any:
-    """A setting's value as Python's own type: whole numbers may be 1e6, and numbers NumPy's."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if number and (kind is float or (kind is int and float(value).is_integer())):
-        return kind(value)
-    plain = {int: "whole numbers", float: "numbers", bool: "True or False"}
-    if kind not in plain or (kind is bool and isinstance(value, bool)):
-        return value
-    raise UserError(f"{configs.flag(name)} was given {value!r}; accepted: {plain[kind]}.")
+        if name not in configs.types():
+            raise unknown("setting", name, [n for n in configs.types() if n != "task"], "")
+    return Config(**{name: configs.settled(name, value) for name, value in {"task": task, **given}.items()})
 
 
 def seeds(count: int) -> tuple[int, ...]:
-    count = proper("seeds", count, int)
+    count = configs.proper("seeds", count, int)
     if count < 1:
         raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
     return tuple(range(count))

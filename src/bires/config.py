@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from itertools import product
-from typing import Annotated, Any, Literal, NamedTuple
+from numbers import Real
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -128,6 +130,8 @@ class Config:
         settings = defaults.settings_for(self.task, self.algorithm) if omitted else {}
         for name in omitted:
             object.__setattr__(self, name, settings.get(name, ()))
+        if "eval_every" in omitted and self.eval_every > self.steps > 0:  # a short run is evaluated at its end
+            object.__setattr__(self, "eval_every", self.steps)
 
     @property
     def agent(self) -> str:
@@ -261,9 +265,37 @@ def to_json(config: Config) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> Config:
     """The configuration a manifest keeps."""
-    known = {field.name for field in fields(Config)}
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
-    return Config(**values)
+    return Config(**{name: settled(name, value) for name, value in data.items() if name in types()})
+
+
+@cache
+def types() -> dict[str, Any]:
+    """The type of every setting."""
+    return get_type_hints(Config)
+
+
+def settled(name: str, value: Any) -> Any:
+    """A setting as `Config` has it: of Python's own types, and a tuple where several values are allowed."""
+    kind = types()[name]
+    if get_origin(kind) is not tuple:
+        return proper(name, value, kind)
+    several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    return tuple(proper(name, one, get_args(kind)[0]) for one in several)
+
+
+def proper(name: str, value: Any, kind: Any) -> Any:
+    """One value: whole numbers may be 1e6, and numbers NumPy's."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and (kind is float or (kind is int and float(value).is_integer())):
+        return kind(value)
+    accepted = {int: "whole numbers", float: "numbers", bool: "True or False", str: "text"}
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
+        return value
+    if isinstance(value, kind) and not number:
+        return value
+    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted[kind]}.")
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -57,7 +57,9 @@ def draw_curves(
         colour, dash = look[kind.label]
         note = f", {kind.diverged} diverged" if kind.diverged else ""
         label = (names or {}).get(kind.label, kind.label)
-        ax.plot(kind.steps, mean, color=colour, linestyle=dash, label=f"{label} (n={len(kind.returns)}{note})")
+        dot = "o" if len(kind.steps) == 1 else None  # a line needs two points
+        label += f" (n={len(kind.returns)}{note})"
+        ax.plot(kind.steps, mean, color=colour, linestyle=dash, marker=dot, label=label)
         ax.fill_between(kind.steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     ax.set_title(title)
     ax.set_xlabel("environment steps")

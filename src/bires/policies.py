@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
+from gymnasium.spaces import flatten
 
 from bires import config as configs
 from bires.checkpoint import Checkpoint, CorruptCheckpoint, Store
@@ -42,14 +44,30 @@ def load_actor(run: Run, member: int) -> tuple[Environment, Callable[[np.ndarray
 
 
 def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
-    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them."""
+    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them.
+
+    Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
+    """
     environment, actor = load_actor(run, member)
     environment.close()
     space = environment.space
     single = 3 if space.pixels else 1
 
+    @cache
+    def structure() -> Any:
+        made = recipe_of(run.config).make()
+        made.close()
+        return made.observation_space
+
     def policy(observation: Any) -> np.ndarray:
+        if isinstance(observation, Mapping | tuple):
+            observation = flatten(structure(), observation)
         seen = np.asarray(observation, space.dtype)
+        if seen.size == 0 or seen.size % space.observation:
+            raise UserError(
+                f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
+                f"{run.config.task}, {space.observation} numbers, or several."
+            )
         scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
         return scaled[0] if seen.size == space.observation and seen.ndim <= single else scaled
 

@@ -178,7 +178,7 @@ def advance(
     keys = jax.vmap(lambda key: stream(key, STEP, clock))(state.key)
     if due is not False:
         keys = jnp.where(due, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), keys)
-    acted = explore(program, state, hyper, keys, first)
+    acted = explore(program, state, hyper, keys, first, clock)
     if not learning:
         chance = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
         warming, still = clock + 1 < program.warmup, state._replace(action=chance)
@@ -243,10 +243,11 @@ def overlapped(
     return better, first, going
 
 
-def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array) -> State:
-    """The members' next actions; a frozen member's is zero."""
-    chosen = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
-    return state._replace(action=jnp.where(state.alive[:, None], chosen[0], 0.0), noise=chosen[1])
+def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array) -> State:
+    """The members' next actions; a frozen member's is zero, and whose are no numbers has diverged."""
+    action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
+    state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
+    return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
 
 
 def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:

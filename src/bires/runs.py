@@ -220,11 +220,13 @@ class Run:
         self.path = Path(path)
         try:
             self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
-        except (OSError, json.JSONDecodeError) as error:
+            self.config: Config = configs.from_json(self.manifest["config"])
+        except UserError as error:
+            raise UserError(f"{self.path / 'manifest.json'} cannot be used: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
             ) from error
-        self.config: Config = configs.from_json(self.manifest["config"])
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
@@ -241,12 +243,12 @@ class Run:
     @property
     def evaluations(self) -> Table:
         """One row per member and evaluation, with the member's columns beside it."""
-        return self._joined("evaluations.csv")
+        return self._joined("evaluations.csv", EVALUATION_COLUMNS)
 
     @property
     def metrics(self) -> Table:
         """One row per member and logging interval, with the member's columns beside it."""
-        return self._joined("metrics.csv")
+        return self._joined("metrics.csv", METRIC_COLUMNS)
 
     def policy(self, member: int) -> Callable[[Any], np.ndarray]:
         """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
@@ -254,8 +256,14 @@ class Run:
 
         return load_policy(self, member)
 
-    def _joined(self, name: str) -> Table:
+    def _joined(self, name: str, columns: Sequence[str]) -> Table:
         members, table = self.members, read_csv(self.path / name)
+        for column in columns:
+            if column not in table or (table.height and table[column].dtype == object):
+                what = "values that are no numbers" if column in table else "no column"
+                raise UserError(f"{self.path / name} has {what} {column!r}. Put a good copy back, or leave it out.")
+        if table.height and not np.isin(table["member"], members["member"]).all():
+            raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")
         extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
         rows = table["member"].astype(int) if table.height else np.zeros(0, int)
         return Table({**table, **{column: members[column][rows] for column in extra}})

@@ -59,9 +59,9 @@ def auc(curves: np.ndarray) -> np.ndarray:
 
 
 def mean_and_error(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over runs (axis 0); the error of a single run is zero."""
+    """Mean and standard error over runs (axis 0); the error of a single run is not known (nan)."""
     count = curves.shape[0]
-    error = curves.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(curves.shape[1:])
+    error = curves.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(curves.shape[1:], np.nan)
     return curves.mean(axis=0), error
 
 

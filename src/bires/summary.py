@@ -85,7 +85,8 @@ def describe(kind: Curves, panel: Panel) -> Row:
     gain = None
     if kind.returns.size:
         mean, error = mean_and_error(kind.returns)
-        final = (float(mean[-1]), float(error[-1]), float(auc(kind.returns).mean()))
+        known = float(error[-1]) if np.isfinite(error[-1]) else None
+        final = (float(mean[-1]), known, float(auc(kind.returns).mean()))
         if base is not None and kind is not base:
             gain = statistics.improvement_band(auc(base.returns)[:, None], auc(kind.returns)[:, None])[0]
     return Row(panel.title, kind.label, len(kind.returns), kind.diverged, kind.missing, last, *final, gain)
@@ -145,7 +146,9 @@ def plain(found: Estimate) -> dict[str, float | None]:
 
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
     """The rows as a terminal shows them."""
-    table = RichTable(title=f"{run.config.task}, {run.config.steps:,} steps", title_justify="left")
+    last, steps = max((row.last_step for row in rows), default=0), run.config.steps
+    late = "" if last == steps else f", evaluated last at step {last:,}"
+    table = RichTable(title=f"{run.config.task}, {steps:,} steps{late}", title_justify="left")
     for name in ("", "members", "final return", "AUC"):
         table.add_column(name, justify="left" if not name else "right")
     compared = any(row.improvement for row in rows)
@@ -155,7 +158,8 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
         count = str(row.members) + (f" ({row.diverged} diverged)" if row.diverged else "")
         cells = ["–", "–"]
         if row.auc is not None:
-            cells = [f"{row.final_return:.1f} ± {row.final_error:.1f}", f"{row.auc:,.0f}"]
+            error = "" if row.final_error is None else f" ± {row.final_error:.1f}"
+            cells = [f"{row.final_return:.1f}{error}", f"{row.auc:,.0f}"]
         gain = [str(row.improvement) if row.improvement else ""] if compared else []
         table.add_row(row.kind, count, *cells, *gain)
     return table

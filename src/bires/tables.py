@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bires.errors import UserError
+
 
 class Table(Mapping[str, np.ndarray]):
     """Named columns of equal length. `pandas.DataFrame(dict(table))` and `polars.DataFrame(dict(table))` work."""
@@ -40,11 +42,15 @@ class Table(Mapping[str, np.ndarray]):
             yield {name: value.item() if isinstance(value, np.generic) else value for name, value in cells.items()}
 
     def __repr__(self) -> str:
-        shown = list(self.rows())[:10]
+        return self.show(10)
+
+    def show(self, most: int | None = None) -> str:
+        """The rows as text, or the first of them and how many there are."""
+        shown = list(self.rows())[:most]
         cells = [list(self._columns), *([format_cell(v) for v in row.values()] for row in shown)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self._columns))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        more = [f"… {self.height} rows"] if self.height > 10 else []
+        more = [f"… {self.height} rows"] if self.height > len(shown) else []
         return "\n".join(lines + more)
 
 
@@ -53,11 +59,23 @@ def format_cell(value: Any) -> str:
 
 
 def read_csv(path: Path) -> Table:
-    """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column."""
-    with path.open(newline="") as file:
-        reader = csv.reader(file)
-        names = next(reader, [])
-        rows = [row for row in reader if len(row) == len(names)]
+    """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column.
+
+    Its last row may be half written, as somebody may be writing; a row like that elsewhere is damage.
+    """
+    try:
+        with path.open(newline="") as file:
+            names, *rows = [*csv.reader(file)] or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read: {error}. Put a good copy back, or leave that run out.") from error
+    if rows and len(rows[-1]) != len(names):
+        rows.pop()
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(names):
+            raise UserError(
+                f"{path}, line {number}: {len(row)} values where there are {len(names)} columns. Put a good copy back, "
+                "or leave that run out."
+            )
     return Table({name: parse([row[i] for row in rows]) for i, name in enumerate(names)})
 
 

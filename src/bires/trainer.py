@@ -162,6 +162,10 @@ class Trainer:
         """
         config, self.require_ours = self.config, require_ours
         self.options.say(self.plan())
+        if config.eval_every > config.steps:
+            self.options.say(
+                f"--eval-every {config.eval_every} is more than --steps {config.steps}: no trained policy is evaluated"
+            )
         with ExitStack() as opened:
             holders = self.workers or len(self.placement.cohorts)
             self.crew = self.make_crew(lanes_per_member(len(self.members), config.eval_episodes, holders))
@@ -299,6 +303,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         if run.finished:
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
+    make_program(config, configs.members(config), probe(recipe_of(config)), 1)  # what cannot be leaves no folder behind
     with Lock(out, options.patience, options.say) as lock:
         losses: list[int] = []
         while True:
@@ -334,6 +339,12 @@ def attend(trainer: Trainer, stop: Callable[[], bool], require_ours: Callable[[]
             "checkpoints"
         )
         raise CannotGoOn(trainer, error, advice) from error
+
+
+def require_checkpoint(trainer: Trainer) -> None:
+    """Refuses a run that cannot be continued."""
+    if newest(trainer) is None:
+        raise UserError(f"{trainer.folder.path} has no checkpoint to go on from; nothing was changed.")
 
 
 def newest(trainer: Trainer) -> Checkpoint | None:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from bires import algorithms, defaults
-from bires.config import GRID, Config, flag
+from bires.config import GRID, PLANNING_NUMBERS, Config, flag
 from bires.errors import UserError
+
+LARGEST = 2**31
+"""Steps are counted in 32 bits."""
 
 
 def validate(config: Config) -> None:
@@ -31,18 +34,32 @@ def validate(config: Config) -> None:
     within("sticky", [x for x in (config.sticky,) if x != -1], 0.0, 1.0, "-1: as the task's id says")
     require_counts(config)
     require_agent(config)
-    if min(config.seed) < 0 or max(config.seed) >= 2**32:
-        raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
-    if len(set(config.seed)) < len(config.seed):
-        raise UserError(f"--seed was given {list(config.seed)}, some of them twice; equal seeds are equal members.")
-    if config.warmup >= config.steps:
-        raise UserError(
-            f"--warmup {config.warmup} leaves nothing to learn in --steps {config.steps}. "
-            f"Give more steps, or a shorter warm-up such as --warmup {max(1, config.steps // 10)}."
-        )
+    require_distinct(config)
+    require_steps(config)
     for name, accepted in CHOICES.items():
         if getattr(config, name) not in accepted:
             raise UserError(f"{flag(name)} was given {getattr(config, name)!r}; accepted: {', '.join(accepted)}.")
+
+
+def require_distinct(config: Config) -> None:
+    """Refuses values that would make the same member twice."""
+    if min(config.seed) < 0 or max(config.seed) >= 2**32:
+        raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
+    for name in ("seed", *GRID, *PLANNING_NUMBERS):
+        values = getattr(config, name)
+        if len(set(values)) < len(values):
+            what = "seeds" if name == "seed" else "numbers"
+            raise UserError(f"{flag(name)} was given {list(values)}, some twice; equal {what} are equal members.")
+
+
+def require_steps(config: Config) -> None:
+    if config.warmup >= config.steps:
+        shorter = f", or a shorter warm-up such as --warmup {config.steps // 10 or 1}" if config.steps > 1 else ""
+        raise UserError(
+            f"--warmup {config.warmup} leaves nothing to learn in --steps {config.steps}. Give more steps{shorter}."
+        )
+    if config.steps >= LARGEST:
+        raise UserError(f"--steps was given {config.steps:g}; accepted: whole numbers below 2**31.")
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -70,7 +87,7 @@ def require_agent(config: Config) -> None:
     least = 2 if agent == "ddpg" else 1
     if len(config.hidden) < least or min(config.hidden) < 1:
         raise UserError(
-            f"--hidden was given {list(config.hidden)}; accepted: {least} or more layer sizes"
+            f"--hidden was given {list(config.hidden)}; accepted: {least} or more layer sizes from 1"
             + (", as the action enters at the second layer. The paper uses --hidden 400 300." if least == 2 else ".")
         )
     if agent == "ddpg":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,12 @@ def bench(
     """Measures, prints, and compares with the peers where they are installed."""
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
+    if peers is not None and not (peers.is_file() and os.access(peers, os.X_OK)):
+        raise UserError(
+            f"--peers was given {peers}, which is no program; `make bench` sets one up: .venv-peers/bin/python."
+        )
+    if seconds <= 0 or min(populations, default=1) < 1:
+        raise UserError(f"--seconds {seconds:g} and --populations {list(populations)} were given; accepted: from 1.")
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
     space = probe(recipe(task, "modern"))

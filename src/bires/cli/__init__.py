@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine)."""
+    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine).
+
+    130: interrupted at once, by a second Ctrl-C or before there was anything to stop in order.
+    """
+    try:
+        return attempt(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        print("bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def attempt(words: list[str]) -> int:
     import tyro
 
     from bires.cli import commands
     from bires.errors import UserError
 
+    if words == ["--version"]:
+        print(f"bires {metadata.version('bires')}")
+        return 0
     try:
         command = tyro.cli(
             commands.COMMANDS,
             prog="bires",
             description="Residual algorithms for deep reinforcement learning.",
-            args=list(sys.argv[1:] if argv is None else argv),
+            args=words,
         )
         return int(command.run())
     except UserError as error:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +36,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     if wrong:
         raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everybody) - 1}.")
     checkpoint = newest_checkpoint(run)
-    ids = np.array(chosen or range(len(everybody)))
+    ids = np.array(list(dict.fromkeys(chosen)) or range(len(everybody)))
     members = [everybody[i] for i in ids]
     made = recipe_of(run.config)
     space = probe(made)
@@ -47,16 +50,24 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
         learners = unflatten_learners(program, checkpoint, ids)
         judge = compiled(program, False, placement.options).judge
         rows = evaluate(lanes, judge, learners, np.ones(len(members), bool))
-        if pool.failures:
-            slot, text = next(iter(pool.failures.items()))
-            raise UserError(f"The environment of member {members[slot // per_member].member} raised:\n{text}")
+        failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
     finally:
         pool.close()
+    rows = [row for row in rows if row[0] not in failed]
+    for member, text in failed.items():
+        if not rows:
+            raise UserError(f"The environment of member {member} raised, and nobody is left:\n{text}")
+        print(f"member {member} is left out; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     for record in records:
         record["kind"] = everybody[record["member"]].label
     if as_json:
-        print(json.dumps(records))
+        print(json.dumps([{name: finite(value) for name, value in record.items()} for record in records]))
     else:
-        print(Table({name: [record[name] for record in records] for name in records[0]}))
+        print(Table({name: [record[name] for record in records] for name in records[0]}).show())
     return 0
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity and no nan."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

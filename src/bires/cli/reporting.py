@@ -27,4 +27,7 @@ def run_folders(path: Path) -> list[Path]:
     if (path / "manifest.json").exists() or not path.is_dir():
         return [path]
     found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
-    return found or [path]
+    begun = [run for run in found if (run / "evaluations.csv").exists()]
+    if len(begun) < len(found):
+        print(f"left out, as nothing was evaluated there: {', '.join(str(run) for run in found if run not in begun)}")
+    return begun or found or [path]

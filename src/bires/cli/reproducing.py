@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -31,7 +32,8 @@ def reproduce(
     """Runs what is missing of a study, then writes its report."""
     out = output.out or plan.default_out(name, scale)
     if plan.get(name).figure == "lab":
-        return reproduce_linear(out, quick=scale == "smoke")
+        refuse_numbers(name, tasks, overrides)
+        return reproduce_linear(out, scale == "smoke", Display(output.quiet, output.json))
     jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
     display = Display(output.quiet, output.json)
     again = command(name, scale, tasks, overrides, output.out)
@@ -98,6 +100,7 @@ def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str
     out = output.out or plan.default_out(name, scale)
     console = Console(highlight=False)
     if plan.get(name).figure == "lab":
+        refuse_numbers(name, tasks, overrides)
         console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
         return 0
     jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
@@ -105,7 +108,7 @@ def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str
     rows = costs(left)
     table = Table(title=f"{name}, scale {scale}: what is left to do", title_justify="left")
     for column in ("task", "members", "training steps", "evaluation steps", "memory", "time"):
-        table.add_column(column, justify="left" if column == "task" else "right")
+        table.add_column(column, justify="left" if column == "task" else "right", overflow="fold")
     for row in rows:
         numbers = [f"{row.members}", f"{row.steps:,}", f"{row.evaluation_steps:,}", gigabytes(row.memory)]
         table.add_row(row.job.config.task, *numbers, duration(row.seconds))
@@ -114,6 +117,10 @@ def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str
         sums = [sum(r.members for r in rows), sum(r.steps for r in rows), sum(r.evaluation_steps for r in rows)]
         largest, total = max(row.memory for row in rows), sum(row.seconds for row in rows)
         table.add_row("all", *(f"{s:,}" for s in sums), f"≤ {gigabytes(largest)}", duration(total))
+    if output.json:
+        about = ("members", "steps", "evaluation_steps", "memory", "seconds")
+        print(json.dumps([{"task": r.job.config.task} | {name: getattr(r, name) for name in about} for r in rows]))
+        return 0
     console.print(table)
     done = len(jobs) - len(left)
     console.print(
@@ -127,7 +134,14 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def reproduce_linear(out: Path, quick: bool) -> int:
+def refuse_numbers(name: str, tasks: Sequence[str], overrides: Mapping[str, Any]) -> None:
+    """The lab has problems and seeds of its own."""
+    given = [*(["--task"] if tasks else []), *map(flag, overrides)]
+    if given:
+        raise UserError(f"{given[0]} was given; the study {name} takes --scale and --out alone.")
+
+
+def reproduce_linear(out: Path, quick: bool, display: Display) -> int:
     """Runs the policy-evaluation lab and prints its verdicts."""
     from bires.linear import study
 
@@ -137,6 +151,9 @@ def reproduce_linear(out: Path, quick: bool) -> int:
     except OSError as error:
         raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
     verdicts = study.run(out, quick)
+    display.event("done", study="linear", report=str(out), claims={v.claim: v.holds for v in verdicts})
+    if display.quiet or display.as_json:
+        return 0
     table = Table(title="claims of section 3", title_justify="left")
     table.add_column("claim")
     table.add_column("holds")

@@ -24,9 +24,12 @@ class Play:
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
 
     def run(self) -> int:
+        from bires.errors import UserError
         from bires.runs import Run
         from bires.video import has_ffmpeg, play
 
+        if self.episode < 0:
+            raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
         default = self.run_folder / f"member-{self.member}.{'mp4' if has_ffmpeg() else 'gif'}"
         done = play(Run(self.run_folder), self.member, self.episode, self.video or default)
         print(f"{done.video}: return {done.total:.1f} in {done.steps} steps ({done.frames} pictures, {done.backend})")

@@ -152,9 +152,7 @@ class Recipe:
     """Atari: all 18 actions, also those without effect in the game."""
 
     def build(self, render: bool = False) -> Environment:
-        import gymnasium
         from gymnasium import spaces, wrappers
-        from gymnasium.envs.registration import EnvSpec
 
         from bires.envs import suite
 
@@ -162,19 +160,26 @@ class Recipe:
             from bires.envs.atari import Atari
 
             return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
-        tasks.register()
-        known = self.id in gymnasium.registry or self.spec is None
-        mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
-        spec = self.id if known else EnvSpec.from_json(str(self.spec))
-        try:
-            env = gymnasium.make(spec, disable_env_checker=True, **mode)
-        except gymnasium.error.DependencyNotInstalled as error:
-            raise UserError(needed(self.id, str(error))) from error
+        env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         return Environment(env, self.protocol)
+
+    def make(self, render: bool = False) -> Any:
+        """The environment as Gymnasium has it."""
+        import gymnasium
+        from gymnasium.envs.registration import EnvSpec
+
+        tasks.register()
+        known = self.id in gymnasium.registry or self.spec is None
+        mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
+        spec = self.id if known else EnvSpec.from_json(str(self.spec))
+        try:
+            return gymnasium.make(spec, disable_env_checker=True, **mode)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise UserError(needed(self.id, str(error))) from error
 
 
 def needed(task: str, said: str) -> str:

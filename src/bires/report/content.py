@@ -144,7 +144,7 @@ def run_data(run: Run, out: Path) -> dict[str, Any]:
     manifest = run.manifest
     return {
         "task": run.config.task,
-        "members": len(configs.members(run.config)),
+        "members": run.members.height,
         "steps": run.config.steps,
         "protocol": run.config.protocol,
         "hardware": " · ".join(dict.fromkeys(filter(None, (manifest.get("cpu"), manifest.get("device"))))),

@@ -94,7 +94,8 @@ def results_block(panels: Sequence[Panel]) -> str:
 
 def final(row: summary.Row) -> str:
     note = f", {row.diverged} diverged" if row.diverged else ""
-    return f"{row.final_return:.0f} ± {row.final_error:.0f} (n = {row.members}{note})".replace("-", "−")
+    error = "" if row.final_error is None else f" ± {row.final_error:.0f}"
+    return f"{row.final_return:.0f}{error} (n = {row.members}{note})".replace("-", "−")
 
 
 def percent(found: Estimate) -> str:

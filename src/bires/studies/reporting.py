@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bires.config import Config
 from bires.curves import Panel, collect
+from bires.errors import UserError
 from bires.report.content import About, Judged
 from bires.report.write import write
 from bires.runs import Run
@@ -63,6 +64,8 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     """In what the runs fall short of the paper's scale, and what is missing or not finished."""
     if not panels:
         return ()
+    if not study.parts:
+        raise UserError("--study was given linear, which has no runs; type `bires reproduce linear`.")
     tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
     missing = [task for task in tasks if task not in {panel.task for panel in panels}]
     lengths = [int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps)]
