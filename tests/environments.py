@@ -109,6 +109,13 @@ class Hopeless(Probe):
         raise RuntimeError("no licence key")
 
 
+class Unbuildable(Probe):
+    """Cannot be made."""
+
+    def __init__(self):
+        raise RuntimeError("no such robot")
+
+
 class NotFinite(Raises):
     """Gives nan where `Raises` raises."""
 
@@ -236,6 +243,7 @@ for kind in (
     Slides,
     Raises,
     Hopeless,
+    Unbuildable,
     NotFinite,
     Wide,
     Settable,

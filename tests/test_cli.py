@@ -61,6 +61,7 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "--target-every was given 0.5"),
         (["train", "walker-stand", "--double-q"], "--double-q True is for DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
+        (["train", "tests.environments:bires-test/Unbuildable-v0", *QUICK], "no such robot"),
         (["train", "walker-stand", "--stepz", "5"], "--steps"),
         (["resume", "no-such-run"], "is not a run folder"),
         (["evaluate", "no-such-run"], "is not a run folder"),
@@ -158,7 +159,7 @@ def test_json_is_json_and_quiet_is_quiet(tmp_path):
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
-    quiet = bires("train", "pendulum-swingup", *QUICK, "--quiet", "--out", str(tmp_path / "b"))
+    quiet = bires("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
     assert quiet.stdout == ""
 
 

@@ -27,7 +27,7 @@ class Display:
     """Tells of a run as it goes. Use as a context manager."""
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet, self.as_json = quiet, as_json
+        self.quiet, self.as_json = quiet, as_json and not quiet
         self.console = Console(stderr=as_json, highlight=False)
         self._live: Live | None = None
 

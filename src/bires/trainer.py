@@ -252,12 +252,14 @@ class Trainer:
             self.diverged[member] = step
             self.require_ours()
             self.folder.write_members(self.config, self.members, self.diverged)
+            last = len(self.diverged) == len(self.members)
+            rest = "nobody is left" if last else "the others go on"
             if text is None:
-                self.options.say(f"member {member} diverged at step {step}; the others go on")
+                self.options.say(f"member {member} diverged at step {step}; {rest}")
                 continue
             path = self.folder.keep_traceback(member, text)
-            self.options.say(f"member {member}: its environment raised at step {step}; the others go on ({path})")
-            if len(self.diverged) == len(self.members):
+            self.options.say(f"member {member}: its environment raised at step {step}; {rest} ({path})")
+            if last:
                 raise UserError(
                     f"The environment of member {member} raised at step {step}, and no member is left:\n{text}"
                 )

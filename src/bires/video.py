@@ -80,6 +80,8 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
     observation, rewards, actions = environment.reset(seed), [], []
     while True:
         action = actor(observation[None])[0]
+        if not np.isfinite(action).all():
+            raise UserError(f"Member {member} has diverged: its actions are no numbers. See `status` in members.csv.")
         outcome = environment.step(action)
         observation = outcome.observation
         rewards.append(outcome.reward)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -11,7 +12,7 @@ from importlib import metadata
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine).
 
-    130: interrupted at once, by a second Ctrl-C or before there was anything to stop in order.
+    130: interrupted at once, by a second Ctrl-C or before there was anything to stop in order; 141: nobody reads on.
     """
     try:
         return attempt(list(sys.argv[1:] if argv is None else argv))
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 128 + signal.SIGPIPE
 
 
 def attempt(words: list[str]) -> int:
@@ -39,7 +40,10 @@ def attempt(words: list[str]) -> int:
             description="Residual algorithms for deep reinforcement learning.",
             args=words,
         )
-        return int(command.run())
+        try:
+            return int(command.run())
+        except SystemExit:  # what Rich makes of a broken pipe
+            raise BrokenPipeError from None
     except UserError as error:
         print(f"bires: {error}", file=sys.stderr)
         return 2

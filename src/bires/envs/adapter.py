@@ -6,6 +6,7 @@ import copy
 import math
 import re
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -180,6 +181,10 @@ class Recipe:
             return gymnasium.make(spec, disable_env_checker=True, **mode)
         except gymnasium.error.DependencyNotInstalled as error:
             raise UserError(needed(self.id, str(error))) from error
+        except Exception as error:
+            if render:  # perhaps another way to draw will do
+                raise
+            raise UserError(f"Task {self.id!r} cannot be built; it raised:\n{traceback.format_exc()}") from error
 
 
 def needed(task: str, said: str) -> str:
