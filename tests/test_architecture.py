@@ -27,6 +27,7 @@ LAYERS = (
     ("policies",),
     ("video",),
     ("trainer",),
+    ("running",),
     ("statistics", "curves"),
     ("figures",),
     ("summary",),

@@ -16,7 +16,7 @@ from bires.envs import atari
 from bires.envs.adapter import recipe, recipe_of
 from bires.networks import NATURE, choices, init_choices
 from bires.options import Options, Stopped
-from bires.trainer import train
+from bires.running import train
 from bires.types import Space
 from tests.test_dqn import asked, assert_same_moment
 from tests.test_training import contents

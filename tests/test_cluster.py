@@ -18,11 +18,11 @@ from bires.checkpoint import Store
 from bires.display import Display
 from bires.lock import Lock, LostLock
 from bires.options import Options
+from bires.running import train
 from bires.runs import Run
 from bires.studies import cluster, plan
 from bires.studies.board import last_step
 from bires.studies.run import fill
-from bires.trainer import train
 from tests.test_cli import bires as command
 from tests.test_training import assert_same_state, contents
 

@@ -20,8 +20,9 @@ from bires.checkpoint import Store
 from bires.cohort import Cohort
 from bires.crew import Lost, Processes
 from bires.options import Options, Stopped
+from bires.running import train
 from bires.runs import Folder
-from bires.trainer import Trainer, train
+from bires.trainer import Trainer
 from tests import environments
 from tests.test_training import assert_same_state, contents
 

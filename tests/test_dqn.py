@@ -234,7 +234,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quic
     """Between two updates, in the middle of an episode, with several η and learning rates."""
     from bires.api import make_config
     from bires.options import Options, Stopped
-    from bires.trainer import train
+    from bires.running import train
 
     settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}

@@ -11,8 +11,9 @@ from bires import config as configs
 from bires import replay
 from bires.api import make_config
 from bires.options import Options, Stopped
+from bires.running import train
 from bires.runs import Folder
-from bires.trainer import Trainer, train
+from bires.trainer import Trainer
 from tests import environments  # noqa: F401
 from tests.test_training import arrays, cohorts_of, contents
 

@@ -22,7 +22,8 @@ from bires.cohort import Cohort
 from bires.envs import helpers
 from bires.lock import LostLock
 from bires.options import Options, Stopped
-from bires.trainer import Trainer, train
+from bires.running import train
+from bires.trainer import Trainer
 from tests.test_training import arrays, assert_same_state, cohorts_of, contents
 
 
@@ -105,7 +106,7 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     MALICE[kind](newest(store))
     said: list[str] = []
     trainer = Trainer(config, bires.runs.Folder(store.path.parent), Options(workers=0, say=said.append))
-    from bires.trainer import newest as newest_whole
+    from bires.running import newest as newest_whole
 
     checkpoint = newest_whole(trainer)
     assert checkpoint is not None

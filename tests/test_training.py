@@ -25,8 +25,9 @@ from bires.crew import Threads
 from bires.envs.tasks import SHORT
 from bires.options import Options, Stopped
 from bires.rules import RULES
+from bires.running import train
 from bires.runs import Folder
-from bires.trainer import Trainer, train
+from bires.trainer import Trainer
 from tests import environments
 
 MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]

@@ -19,9 +19,10 @@ from bires.display import Display
 from bires.errors import UserError, unknown
 from bires.lock import Lock
 from bires.options import Cohorts, Options
+from bires.running import require_checkpoint
+from bires.running import train as run_training
 from bires.runs import Folder, Run
-from bires.trainer import Trainer, require_checkpoint
-from bires.trainer import train as run_training
+from bires.trainer import Trainer
 from bires.validation import validate
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, get_args
 
 import jax
@@ -15,44 +13,27 @@ import numpy as np
 
 from bires import config as configs
 from bires import hardware, mps
-from bires.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
+from bires.checkpoint import Checkpoint, Segment, Store
 from bires.cohort import Cohort, Crowd
 from bires.config import Config
-from bires.crew import Crew, Lost, Processes, Sketch, Threads
+from bires.crew import Crew, Processes, Sketch, Threads
 from bires.dreaming import kept_states
 from bires.envs.adapter import probe, recipe_of, step_seconds
 from bires.envs.oracle import check
 from bires.errors import UserError, unknown
 from bires.evaluation import lanes_per_member
-from bires.lock import Lock
 from bires.models.training import columns as model_columns
 from bires.options import Cohorts, Options, Progress, Stopped
 from bires.population import shapes
 from bires.program import PLANNING_SUMS, make_program, work
-from bires.runs import Folder, Run
-from bires.snapshots import capture, require_fitting, restore
+from bires.runs import Folder
+from bires.snapshots import capture, restore
 from bires.validation import validate
 
 STRIDE, ROUND_S = 10, 0.5
 """Steps of the first round that the cohorts take by themselves; how long later ones should last, more or less.
 
 Between rounds a run looks whether to stop."""
-
-
-class CannotGoOn(Stopped):
-    """Something outside must change; then the run can be continued from its last whole checkpoint."""
-
-    def __init__(self, trainer: Trainer, error: Exception, advice: str) -> None:
-        super().__init__(trainer.step)
-        whole = trainer.store.steps()
-        last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
-        self.args = (f"stopped at step {trainer.step}: {error}; {last}. {advice}",)
-
-
-ATTEMPTS = 3
-"""How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
-REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
-"""What an operating system says when a disk is full, a folder read-only or a limit reached."""
 
 
 class Trainer:
@@ -287,86 +268,3 @@ def number(things: Sequence[Any], name: str) -> str:
 
 def next_multiple(step: int, every: int) -> int:
     return (step // every + 1) * every
-
-
-def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] = lambda: False) -> Run:
-    """Trains a new run in the folder ``out``, or continues the run that is there."""
-    validate(config)
-    folder = Folder(out)
-    if (out / "manifest.json").exists():
-        run = Run(out)
-        differences = configs.difference(configs.to_json(run.config), configs.to_json(config))
-        if differences:
-            raise UserError(
-                f"{out} holds a run with another configuration; nothing was changed.\n  "
-                + "\n  ".join(differences)
-                + "\nGive another --out, or the same configuration to continue that run."
-            )
-        if run.finished:
-            options.say(f"{out} is finished: {config.steps} steps.")
-            return run
-    make_program(config, configs.members(config), probe(recipe_of(config)), 1)  # what cannot be leaves no folder behind
-    with Lock(out, options.patience, options.say) as lock:
-        losses: list[int] = []
-        while True:
-            trainer = Trainer(config, folder, options)
-            try:
-                attend(trainer, lambda: lock.lost() or stop(), lock.lost)
-                return Run(out)
-            except Lost as error:
-                losses.append(max(trainer.store.steps(), default=-1))
-                if losses.count(losses[-1]) == ATTEMPTS:
-                    raise CannotGoOn(trainer, error, "Not enough memory, perhaps") from error
-                options.say(f"{error} at step {trainer.step}; the run goes on from its last checkpoint")
-
-
-def attend(trainer: Trainer, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
-    """Begins the run of a trainer, or continues it from its newest checkpoint."""
-    folder, placement = trainer.folder, trainer.placement
-    checkpoint = newest(trainer) if (folder.path / "manifest.json").exists() else None
-    if checkpoint is None:
-        where = {"platform": placement.platform, "cohorts": len(placement.cohorts), "processes": trainer.processes}
-        folder.create(trainer.config, trainer.members, where | {"workers": trainer.workers})
-    else:
-        trainer.options.say(f"continuing {folder.path} at step {checkpoint.step}")
-    try:
-        trainer.run(checkpoint, stop, require_ours)
-    except CorruptCheckpoint as error:
-        raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
-    except OSError as error:
-        if error.errno not in REFUSALS:
-            raise
-        advice = (
-            f"Make room (disk, quota, file limit) in {folder.path} first, or use --keep-going to train on without "
-            "checkpoints"
-        )
-        raise CannotGoOn(trainer, error, advice) from error
-
-
-def require_checkpoint(trainer: Trainer) -> None:
-    """Refuses a run that cannot be continued."""
-    if newest(trainer) is None:
-        raise UserError(f"{trainer.folder.path} has no checkpoint to go on from; nothing was changed.")
-
-
-def newest(trainer: Trainer) -> Checkpoint | None:
-    """The newest checkpoint that is whole; None where there never was one."""
-    problem: CorruptCheckpoint | None = None
-    damaged: list[int] = []
-    for step in trainer.store.steps():
-        try:
-            checkpoint = trainer.store.load(step)
-            require_fitting(trainer, checkpoint)
-            for bad in damaged:  # or it would count as one of the two that are kept
-                trainer.store.set_aside(bad)
-            return checkpoint
-        except CorruptCheckpoint as error:
-            problem = error
-            damaged.append(step)
-            trainer.options.say(f"checkpoint at step {step} is left out: {error}")
-    if problem is not None:
-        raise UserError(
-            f"No checkpoint in {trainer.store.path} can be used; nothing was changed. The oldest: {problem}\n"
-            f"Put a good copy back, or remove {trainer.store.path} to begin again at step 0."
-        )
-    return None

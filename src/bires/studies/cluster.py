@@ -27,11 +27,11 @@ from bires.display import Display
 from bires.errors import UserError
 from bires.hardware import cores
 from bires.options import Options, Stopped
+from bires.running import CannotGoOn
 from bires.studies import estimate
 from bires.studies.board import Board
 from bires.studies.plan import Job
 from bires.studies.run import Failures, Way, run
-from bires.trainer import CannotGoOn
 
 RETRIES = 100
 """Of one population, after lost nodes, killed workers and orderly stops; what a user must mend is not tried again."""

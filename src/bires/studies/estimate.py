@@ -13,9 +13,10 @@ import numpy as np
 from bires.envs.adapter import recipe_of
 from bires.envs.slots import TRAIN, episode_seed
 from bires.options import Cohorts, Options, Progress, Stopped
+from bires.running import train
 from bires.runs import Folder
 from bires.studies.plan import Job
-from bires.trainer import Trainer, train
+from bires.trainer import Trainer
 
 SECONDS = 4.0
 """About how long the steps of a population are timed."""

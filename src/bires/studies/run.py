@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jax
 
-from bires import config as configs
 from bires.api import start
 from bires.display import Display
 from bires.errors import UserError
 from bires.options import Options
+from bires.running import require_same
 from bires.runs import Run
 from bires.studies.plan import Job
 
@@ -67,13 +67,8 @@ def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way = her
 def unfinished(jobs: Sequence[Job]) -> list[Job]:
     """What is left to do; refuses folders that hold something else, before anything is begun."""
     for job in jobs:
-        if job.started and Run(job.path).config != job.config:
-            differences = configs.difference(configs.to_json(Run(job.path).config), configs.to_json(job.config))
-            raise UserError(
-                f"{job.path} holds a run with another configuration; nothing was changed.\n  "
-                + "\n  ".join(differences)
-                + "\nGive another --out, or the settings that study was begun with."
-            )
+        if job.started:
+            require_same(Run(job.path), job.config, "Give another --out, or the settings that study was begun with.")
     return [job for job in jobs if not job.finished]
 
 
