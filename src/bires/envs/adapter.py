@@ -182,7 +182,7 @@ class Recipe:
         except gymnasium.error.DependencyNotInstalled as error:
             raise UserError(needed(self.id, str(error))) from error
         except Exception as error:
-            if render:  # perhaps another way to draw will do
+            if render and not isinstance(error, TypeError):  # perhaps another GL library will do
                 raise
             raise UserError(f"Task {self.id!r} cannot be built; it raised:\n{traceback.format_exc()}") from error
 
