@@ -229,7 +229,7 @@ def assert_same_moment(a, b, capacity):
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
-@pytest.mark.parametrize("task", ["CartPole-v1", "LunarLander-v3"])
+@pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, monkeypatch):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
     from bires.api import make_config
