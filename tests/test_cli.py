@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from bires.display import some
+from bires.tables import read_csv
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
@@ -38,7 +39,7 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "walker-stand", "--steps", "1e300"], "accepted: whole numbers below 2**31"),
         (["train", "walker-stand", "--hidden", "0", "0"], "2 or more layer sizes from 1"),
         (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is no"),
-        (["bench", "--populations", "0"], "--populations [0] were given; accepted: from 1"),
+        (["bench", "--populations", "0"], "--populations [0] were given; accepted: seconds above 0"),
         (["reproduce", "linear", "--task", "walker-stand"], "--task was given; the study linear takes --scale"),
         (["play", "no-such-run", "--episode", "-1"], "--episode was given -1; accepted: whole numbers from 0"),
         (["train", "walker-stand", "--seed", "0", "--seeds", "3"], "Both --seeds and --seed were given"),
@@ -126,7 +127,8 @@ def test_compare_evaluate_and_files(tmp_path):
 def test_compare_takes_what_it_is_given(tmp_path):
     words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
     assert bires("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
-    assert [row[:14] for row in (tmp_path / "members.csv").read_text().splitlines()[1:]] == ["0,pendulum-swi"]
+    members = read_csv(tmp_path / "members.csv")
+    assert (members["algorithm"].tolist(), members["seed"].tolist()) == (["bi-res-ddpg"], [0])
 
 
 def test_a_refused_command_leaves_nothing_behind(tmp_path):

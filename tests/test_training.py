@@ -9,13 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
 import bires
 from bires import config as configs
-from bires import population, runs
+from bires import population
 from bires.algorithms import ALGORITHMS
 from bires.api import make_config
 from bires.checkpoint import Store
@@ -332,59 +331,3 @@ def test_the_number_of_devices_changes_nothing(tmp_path):
     assert [json.loads((run / "manifest.json").read_text())["cohorts"] for run in (one, four)] == [1, 4]
     assert contents(one) == contents(four)
     assert_same_state(one, four)
-
-
-def test_numbers_may_be_numpys_and_whole_ones_floats():
-    given = {"steps": 6e1, "batch": 8.0, "seed": np.int64(3), "eta": np.float32(0.5), "hidden": np.array([16, 16])}
-    config = make_config("pendulum-swingup", given)
-    expected = Config("pendulum-swingup", steps=60, batch=8, seed=(3,), eta=(0.5,), hidden=(16, 16))
-    assert configs.to_json(config) == configs.to_json(expected)
-    assert make_config("pendulum-swingup", {"seeds": 3.0}).seed == (0, 1, 2)
-    for name, value, words in (
-        ("steps", 1.5, "--steps was given 1.5; accepted: whole numbers"),
-        ("eta", "half", "--eta was given 'half'; accepted: numbers"),
-        ("seed", [0, None], "--seed was given None; accepted: whole numbers"),
-        ("double_q", 1, "--double-q was given 1; accepted: True or False"),
-        ("seeds", "3", "--seeds was given '3'"),
-    ):
-        with pytest.raises(bires.UserError, match=words):
-            make_config("pendulum-swingup", {name: value})
-
-
-def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
-    def git(*words):
-        subprocess.run(["git", "-C", tmp_path, "-c", "user.name=x", "-c", "user.email=x@y.z", *words], check=True)
-
-    source = tmp_path / "site-packages" / "runs.py"
-    source.parent.mkdir()
-    source.touch()
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "somebody else's")
-    monkeypatch.setattr(runs, "__file__", str(source))
-    assert runs.commit() is None
-    git("add", ".")
-    git("commit", "-q", "-m", "ours")
-    assert len(runs.commit() or "") == 40
-
-
-def test_a_policy_takes_what_the_task_gives(tmp_path, quick):
-    run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
-    policy = run.policy(member=0)
-    env: Any = gymnasium.make("dm_control/cartpole-swingup-v0")
-    observation, _ = env.reset(seed=0)
-    flat: Any = gymnasium.spaces.flatten(env.observation_space, observation)
-    assert isinstance(observation, dict)
-    assert policy(observation).shape == (1,)
-    np.testing.assert_array_equal(policy(observation), policy(flat))
-    np.testing.assert_allclose(policy(np.stack([flat, flat]))[1], policy(flat), rtol=1e-5)
-    with pytest.raises(bires.UserError, match=r"given 2 numbers.*5 numbers, or several"):
-        policy([1.0, 2.0])
-
-
-def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
-    assert make_config("Pendulum-v1", {"steps": 500}).eval_every == 500
-    assert make_config("Pendulum-v1", {"steps": 50_000}).eval_every == 10_000
-    said: list[str] = []
-    config = make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | {"eval_every": 100})
-    train(config, tmp_path / "run", Options(workers=0, say=said.append))
-    assert any("no trained policy is evaluated" in text for text in said)

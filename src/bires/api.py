@@ -19,7 +19,7 @@ from bires.display import Display
 from bires.errors import UserError, unknown
 from bires.lock import Lock
 from bires.options import Cohorts, Options
-from bires.running import require_checkpoint
+from bires.running import newest
 from bires.running import train as run_training
 from bires.runs import Folder, Run
 from bires.trainer import Trainer
@@ -85,7 +85,7 @@ def lengthen(path: Path, steps: int) -> None:
         raise UserError(f"{path} has no checkpoint to go on from; nothing was changed. Train anew, with another --out.")
     if steps > run.config.steps:
         with Lock(path, Options.patience):
-            require_checkpoint(Trainer(run.config, Folder(path), Options(workers=0)))
+            newest(Trainer(run.config, Folder(path), Options(workers=0)))  # or it cannot go on, and is left as it is
             Folder(path).lengthen(steps, configs.members(longer))
 
 

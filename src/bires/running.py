@@ -53,7 +53,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         while True:
             trainer = Trainer(config, folder, options)
             try:
-                attend(trainer, lambda: lock.lost() or stop(), lock.lost)
+                attend(trainer, stop, lock.lost)
                 return Run(out)
             except Lost as error:
                 losses.append(max(trainer.store.steps(), default=-1))
@@ -91,12 +91,6 @@ def attend(trainer: Trainer, stop: Callable[[], bool], require_ours: Callable[[]
             "checkpoints"
         )
         raise CannotGoOn(trainer, error, advice) from error
-
-
-def require_checkpoint(trainer: Trainer) -> None:
-    """Refuses a run that cannot be continued."""
-    if newest(trainer) is None:
-        raise UserError(f"{trainer.folder.path} has no checkpoint to go on from; nothing was changed.")
 
 
 def newest(trainer: Trainer) -> Checkpoint | None:

@@ -186,6 +186,7 @@ class Trainer:
 
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
         while self.step < until and not stop():
+            self.require_ours()
             began, end = time.monotonic(), min(until, self.step + self.stride)
             self.crew.each(Cohort.run, self.step, end)
             each = (time.monotonic() - began) / (end - self.step)

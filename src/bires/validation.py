@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from bires import algorithms, defaults
-from bires.config import GRID, PLANNING_NUMBERS, Config, flag
+from bires.config import GRID, PLANNING_NUMBERS, Config, flag, settled, types
 from bires.errors import UserError
 
 LARGEST = 2**31
@@ -18,6 +18,8 @@ def validate(config: Config) -> None:
     """Refuses what cannot be meant, before anything is built."""
     from bires import rules
 
+    for name in types():
+        settled(name, getattr(config, name))
     for name in config.algorithm:
         algorithms.get(name)
     for name in config.rule:
@@ -36,9 +38,6 @@ def validate(config: Config) -> None:
     require_agent(config)
     require_distinct(config)
     require_steps(config)
-    for name, accepted in CHOICES.items():
-        if getattr(config, name) not in accepted:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)!r}; accepted: {', '.join(accepted)}.")
 
 
 def require_distinct(config: Config) -> None:
@@ -60,14 +59,6 @@ def require_steps(config: Config) -> None:
         )
     if config.steps >= LARGEST:
         raise UserError(f"--steps was given {config.steps:g}; accepted: whole numbers below 2**31.")
-
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "protocol": ("modern", "paper"),
-    "model": ("oracle", "learned"),
-    "mve_loss": ("paper", "original"),
-    "model_scale": ("paper", "small"),
-}
 
 
 def require_agent(config: Config) -> None:

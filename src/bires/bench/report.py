@@ -42,7 +42,10 @@ def bench(
             f"--peers was given {peers}, which is no program; `make bench` sets one up: .venv-peers/bin/python."
         )
     if seconds <= 0 or min(populations, default=1) < 1:
-        raise UserError(f"--seconds {seconds:g} and --populations {list(populations)} were given; accepted: from 1.")
+        raise UserError(
+            f"--seconds {seconds:g} and --populations {list(populations)} were given; accepted: seconds above 0, and "
+            "populations from 1."
+        )
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
     space = probe(recipe(task, "modern"))

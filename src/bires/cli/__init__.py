@@ -42,8 +42,10 @@ def attempt(words: list[str]) -> int:
         )
         try:
             return int(command.run())
-        except SystemExit:  # what Rich makes of a broken pipe
-            raise BrokenPipeError from None
+        except SystemExit as ending:
+            if isinstance(ending.__context__, BrokenPipeError):  # what Rich makes of one
+                raise BrokenPipeError from None
+            raise
     except UserError as error:
         print(f"bires: {error}", file=sys.stderr)
         return 2
