@@ -215,6 +215,31 @@ def test_sigterm_stops_in_order_and_resume_finishes(tmp_path):
     assert contents(out) == contents(tmp_path / "b")
 
 
+def test_every_evaluation_has_starts_of_its_own_which_algorithms_share(tmp_path, quick):
+    """Frozen policies: a learning rate of next to nothing, so only the starts can change a return."""
+    quick |= {"actor_lr": 1e-30, "critic_lr": 1e-30, "tau": 1e-30}
+    settings = quick | {"algorithm": ["ddpg", "bi-res-ddpg"], "seeds": 2, "workers": 0}
+    run = bires.train("reacher-easy", out=tmp_path / "run", **settings)
+    rows = {(row["algorithm"], row["seed"], row["step"]): row for row in run.evaluations.rows()}
+    for seed in (0, 1):
+        lengths = [rows["ddpg", seed, step] for step in (0, 30, 60)]
+        assert len({row["q_mean"] for row in lengths}) == 3, "the same start judged the policy twice"
+        for step in (0, 30, 60):
+            mine, other = rows["ddpg", seed, step], rows["bi-res-ddpg", seed, step]
+            assert mine["return_mean"] == other["return_mean"]
+            assert mine["q_mean"] == pytest.approx(other["q_mean"], rel=1e-3)
+
+
+def test_a_run_of_an_older_format_is_read_but_not_continued(tmp_path, quick):
+    run = bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+    path = run.path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1, "end": None}))
+    assert bires.load(run.path).evaluations.height == 3
+    for call in (lambda: bires.resume(run.path), lambda: bires.resume(run.path, steps=120)):
+        with pytest.raises(bires.UserError, match=r"format 1, this version writes 2.*another --out"):
+            call()
+
+
 @pytest.mark.parametrize("kind", ["Raises", "NotFinite"])
 def test_an_environment_that_fails_ends_its_member_only(tmp_path, quick, kind):
     quick |= {"steps": 100, "eval_every": 1000, "log_every": 50, "eval_episodes": 1}

@@ -75,6 +75,7 @@ def resume(
 def lengthen(path: Path, steps: int) -> None:
     """Makes a run one of ``steps`` in all; `resume` then trains what is missing, as if that had been asked for."""
     run = Run(path)
+    run.require_resumable()
     if steps < run.config.steps:
         raise UserError(
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."

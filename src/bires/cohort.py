@@ -113,7 +113,7 @@ class Cohort:
         """Rows of evaluations.csv without their step, of the members that are not gone."""
         assert self.lanes is not None
         active = np.array([member.member not in gone for member in self.members])
-        rows = evaluate(self.lanes, self.compiled.judge, self.state.learner, active)
+        rows = evaluate(self.lanes, self.compiled.judge, self.state.learner, active, step)
         self._freeze_failed(step)
         return rows
 

@@ -1,4 +1,4 @@
-"""Evaluation: noise-free episodes from fixed starts, for all members at once."""
+"""Evaluation: noise-free episodes, from new starts each time, for all members at once."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Lanes(Asked):
         self.owner = np.repeat(np.arange(len(members)), self.per_member)
         self.gamma = np.array([member.gamma for member in members])[self.owner]
 
-    def starts(self, active: np.ndarray) -> list[Start]:
-        """Episode j of a member runs on lane j mod lanes, from the same state at every evaluation."""
+    def starts(self, active: np.ndarray, number: int) -> list[Start]:
+        """The first episodes of evaluation ``number``. Episode j of a member runs on lane j mod lanes."""
         episodes = self.config.eval_episodes
         self.returns: list[list[float]] = [[] for _ in self.members]
         self.lengths: list[list[int]] = [[] for _ in self.members]
@@ -47,7 +47,15 @@ class Lanes(Asked):
         self.residual, self.open = np.zeros(size), np.zeros(size, bool)
         self.ended, self.final = np.zeros(size, bool), np.zeros(size, bool)
         return [
-            Start(int(slot), self.members[int(who)].seed, EVALUATE, i % self.per_member, self.per_member, episodes)
+            Start(
+                int(slot),
+                self.members[int(who)].seed,
+                EVALUATE,
+                i % self.per_member,
+                self.per_member,
+                episodes,
+                evaluation=number,
+            )
             for i, (slot, who) in enumerate(zip(self.slots, self.owner, strict=True))
             if active[who]
         ]
@@ -123,13 +131,18 @@ Judge = Callable[[Line, Any, np.ndarray], jax.Array]
 """Lanes, learners, first observations: acts until the lanes have seen all episodes."""
 
 
-def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray) -> list[tuple[Any, ...]]:
-    """Evaluates the active members of a cohort; the rows of evaluations.csv without their step.
+def evaluation_number(config: Config, step: int) -> int:
+    """Evaluations are numbered from 0, the one before the first step."""
+    return step // config.eval_every
+
+
+def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray, step: int) -> list[tuple[Any, ...]]:
+    """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
-    lanes.pool.begin(lanes.starts(active))
+    lanes.pool.begin(lanes.starts(active, evaluation_number(lanes.config, step)))
     if np.any(lanes.going):
         with lanes:
             judge(lanes.line, learners, lanes.observation()).block_until_ready()

@@ -30,14 +30,14 @@ def newest_checkpoint(run: Run) -> Checkpoint:
     raise UserError(f"{run.path} has no readable checkpoint ({problem}). Train it first: `bires resume {run.path}`.")
 
 
-def load_actor(run: Run, member: int) -> tuple[Environment, Callable[[np.ndarray], np.ndarray]]:
+def load_actor(run: Run, member: int, checkpoint: Checkpoint) -> tuple[Environment, Callable[[np.ndarray], np.ndarray]]:
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
     members = configs.members(run.config)
     if not 0 <= member < len(members):
         raise UserError(f"{run.path} has members 0 to {len(members) - 1}; {member} was asked for.")
     environment = recipe_of(run.config).build()
     program = make_program(run.config, members, environment.space, 1)
-    learner = unflatten_learners(program, newest_checkpoint(run), np.array([member]))
+    learner = unflatten_learners(program, checkpoint, np.array([member]))
     one = jax.tree.map(lambda leaf: leaf[0], learner)
     greedy = jax.jit(program.agent.greedy)
     return environment, lambda observations: np.asarray(greedy(one, observations))
@@ -48,7 +48,7 @@ def load_policy(run: Run, member: int) -> Callable[[Any], np.ndarray]:
 
     Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
     """
-    environment, actor = load_actor(run, member)
+    environment, actor = load_actor(run, member, newest_checkpoint(run))
     environment.close()
     space = environment.space
     single = 3 if space.pixels else 1

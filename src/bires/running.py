@@ -47,6 +47,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
         if run.finished:
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
+        run.require_resumable()
     make_program(config, configs.members(config), probe(recipe_of(config)), 1)  # what cannot be leaves no folder behind
     with Lock(out, options.patience, options.say) as lock:
         losses: list[int] = []

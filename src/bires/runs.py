@@ -37,6 +37,8 @@ EVALUATION_COLUMNS = (
     "bellman_error",
 )
 METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates", "critic_loss", "q_mean", "delta")
+FORMAT = 2
+"""The format of run folders: since 2, evaluations have new starts each time. Others are read, never continued."""
 PACKAGES = ("bires", "jax", "jaxlib", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
 
 
@@ -160,7 +162,7 @@ class Folder:
 def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
     """How the run was made."""
     return {
-        "format": 1,
+        "format": FORMAT,
         "config": configs.to_json(config),
         "command": " ".join(["bires", *sys.argv[1:]]) if typed() else "bires.train(…)",
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
@@ -188,7 +190,9 @@ def version(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the source, where there is one."""
+    """The commit of the source, where there is one: of its repository, or as BIRES_COMMIT says (copies, containers)."""
+    if told := os.environ.get("BIRES_COMMIT"):
+        return told
     here = Path(__file__).resolve().parent
     try:
         ours, shown = (
@@ -230,6 +234,15 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
+
+    def require_resumable(self) -> None:
+        """Refuses to continue a run of another format: its curve would change its meaning on the way."""
+        found = self.manifest.get("format")
+        if found != FORMAT:
+            raise UserError(
+                f"{self.path} was made by another version of bires (format {found}, this version writes {FORMAT}) and "
+                "cannot be continued; reports, evaluate and play still work. Train anew, with another --out."
+            )
 
     @property
     def finished(self) -> bool:

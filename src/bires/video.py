@@ -19,7 +19,8 @@ from bires.envs.adapter import recipe_of
 from bires.envs.render import Film
 from bires.envs.slots import EVALUATE, episode_seed
 from bires.errors import UserError
-from bires.policies import load_actor
+from bires.evaluation import evaluation_number
+from bires.policies import load_actor, newest_checkpoint
 from bires.runs import Run
 
 BACKENDS = ("egl", "osmesa", "glfw")
@@ -63,7 +64,8 @@ def play(run: Run, member: int, episode: int, video: Path) -> Played:
 
 def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
     """Plays the episode that an evaluation starts from the same state; its actions and its return."""
-    environment, actor = load_actor(run, member)
+    checkpoint = newest_checkpoint(run)
+    environment, actor = load_actor(run, member, checkpoint)
     if not environment.drawable:
         raise UserError(
             f"Task {run.config.task!r} cannot be drawn: its metadata['render_modes'] lacks 'rgb_array'. An environment "
@@ -76,7 +78,8 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
             "films. Register it in a module, and name the task MODULE:ID."
         )
     row = next(row for row in run.members.rows() if row["member"] == member)
-    seed = episode_seed(int(row["seed"]), EVALUATE, episode)
+    number = evaluation_number(run.config, checkpoint.step)
+    seed = episode_seed(int(row["seed"]), EVALUATE, episode, number)
     observation, rewards, actions = environment.reset(seed), [], []
     while True:
         action = actor(observation[None])[0]

@@ -49,7 +49,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
         lanes = Lanes(pool, 0, members, replace(run.config, eval_episodes=episodes))
         learners = unflatten_learners(program, checkpoint, ids)
         judge = compiled(program, False, placement.options).judge
-        rows = evaluate(lanes, judge, learners, np.ones(len(members), bool))
+        rows = evaluate(lanes, judge, learners, np.ones(len(members), bool), checkpoint.step)
         failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
     finally:
         pool.close()

@@ -22,9 +22,12 @@ TRAIN, EVALUATE = 0, 1
 """Streams of episode seeds."""
 
 
-def episode_seed(member_seed: int, stream: int, episode: int) -> int:
-    """The seed of one episode: a hash of the member's seed, the stream and the episode's number."""
-    return int(np.random.SeedSequence([member_seed, stream, episode]).generate_state(1)[0])
+def episode_seed(member_seed: int, stream: int, episode: int, evaluation: int = 0) -> int:
+    """The seed of one episode: a hash of the member's seed, the stream, the episode's number and the evaluation's.
+
+    Every evaluation has starts of its own; members with the same seed share them, whatever their algorithm.
+    """
+    return int(np.random.SeedSequence([member_seed, stream, episode, evaluation]).generate_state(1)[0])
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Start:
     limit: int | None = None
     """No episode of this number or higher is started; None: no end."""
     actions: Sequence[Sequence[float]] = field(default_factory=tuple)
+    evaluation: int = 0
+    """The number of the evaluation that the episode belongs to; 0 in training."""
 
 
 class Layout:
@@ -141,7 +146,7 @@ class Slots:
 
     def _start_episode(self, slot: int, episode: int) -> None:
         start = self._starts[slot]
-        observation = self._environments[slot].reset(episode_seed(start.seed, start.stream, episode))
+        observation = self._environments[slot].reset(episode_seed(start.seed, start.stream, episode, start.evaluation))
         require_finite(observation)
         board = self._board
         board.observation[slot] = observation
