@@ -34,9 +34,11 @@ from bires.display import Display
 from bires.options import Options
 from bires.studies import plan
 from bires.studies.run import fill
+from bires.studies.together import at_once
 
 jobs = plan.jobs("mujoco", "smoke", Path(sys.argv[1]), {STUDY})
-fill([job for job in jobs if job.config.task in ("Hopper", "Swimmer")], Options(), Display(quiet=True))
+jobs = [job for job in jobs if job.config.task in ("Hopper", "Swimmer")]
+fill(jobs, Options(), Display(quiet=True), at_once(1, None))
 """
 
 

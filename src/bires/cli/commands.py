@@ -16,6 +16,7 @@ from bires.options import Cohorts, Options
 if TYPE_CHECKING:
     from bires.display import Display
     from bires.runs import Run
+    from bires.studies.run import Way
 
 
 class Interrupted(Exception):
@@ -175,6 +176,10 @@ class Reproduce:
     """Episodes of an evaluation, in place of the scale's."""
     protocol: Literal["paper", "modern"] = "paper"
     """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them."""
+    at_once: Whole | None = None
+    """Populations that run at the same time, each with its share of the cores; default: as many as fill the machine."""
+    minutes: float | None = None
+    """Stop in order after so long; a population that would not end in time is not begun."""
     ray: str | None = None
     """Run on a Ray cluster: its HOST:PORT, auto (the one this machine belongs to) or local. --out must be shared by its
     nodes; --workers is the number of cores of each population."""
@@ -189,7 +194,21 @@ class Reproduce:
             given["protocol"] = self.protocol
         if self.dry_run:
             return estimate(self.study, self.scale, self.task, given, self.output)
-        return reproduce(self.study, self.scale, self.task, given, self.output, self.ray)
+        return reproduce(self.study, self.scale, self.task, given, self.output, self._way())
+
+    def _way(self) -> tuple[Way, str]:
+        """How to get through the populations, and what a user types for it."""
+        from bires.errors import UserError
+        from bires.studies.cluster import over
+        from bires.studies.together import at_once
+
+        local = {"--at-once": self.at_once, "--minutes": self.minutes}
+        typed = [f" {name} {value:g}" for name, value in local.items() if value is not None]
+        if self.ray is None:
+            return at_once(self.at_once, self.minutes), "".join(typed)
+        if typed:
+            raise UserError(f"Both --ray and{typed[0]} were given; --at-once and --minutes are for this machine alone.")
+        return over(self.ray), f" --ray {self.ray}"
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,16 @@ from bires.hardware import gigabytes
 from bires.options import Stopped
 from bires.report.content import Judged
 from bires.studies import plan
-from bires.studies.cluster import over
 from bires.studies.estimate import costs
 from bires.studies.plan import Job
 from bires.studies.reporting import about, report
-from bires.studies.run import fill, here, unfinished
+from bires.studies.run import Way, fill, unfinished
 
 
 def reproduce(
-    name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output, ray: str | None
+    name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output, way: tuple[Way, str]
 ) -> int:
-    """Runs what is missing of a study, then writes its report."""
+    """Runs what is missing of a study in some way, then writes its report."""
     out = output.out or plan.default_out(name, scale)
     if plan.get(name).figure == "lab":
         refuse_numbers(name, tasks, overrides)
@@ -37,11 +36,10 @@ def reproduce(
     jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
     display = Display(output.quiet, output.json)
     again = command(name, scale, tasks, overrides, output.out)
-    more = f" --ray {ray}" if ray else ""
     try:
-        outcome = fill(jobs, output.options(), display, over(ray) if ray else here)
+        outcome = fill(jobs, output.options(), display, way[0])
     except Stopped as stopped:
-        raise Interrupted(f"{stopped}; `{again}{more}` fills the rest") from None
+        raise Interrupted(f"{stopped}; `{again}{way[1]}` fills the rest") from None
     where = plan.report_folder(name, out)
     if not outcome.runs:
         raise UserError(f"No population of {name} could be run:\n" + "\n".join(outcome.failures.values()))

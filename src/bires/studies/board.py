@@ -33,7 +33,7 @@ class Board:
         """Reads what is new of the populations that have not ended; ``ended`` counts the others."""
         for job in open_jobs:
             self._greet(job)
-            self._follow(job)
+            self.follow(job)
         running = [job for job in open_jobs if self._owners.get(job.path)]
         counts = Counter(ended) + Counter(running=len(running), waiting=len(open_jobs) - len(running))
         rate = sum(self._numbers[job.path]["steps_per_second"] for job in running if job.path in self._numbers)
@@ -47,7 +47,8 @@ class Board:
         if now and now != before:
             self._display.say(f"{name(job)}: {now}")
 
-    def _follow(self, job: Job) -> None:
+    def follow(self, job: Job) -> None:
+        """Shows what is new in a population's run folder."""
         seen = last_step(job.path / "evaluations.csv"), last_step(job.path / "metrics.csv")
         if max(seen) < 0 or seen == self._seen.get(job.path):
             return

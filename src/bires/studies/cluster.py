@@ -27,11 +27,10 @@ from bires.display import Display
 from bires.errors import UserError
 from bires.hardware import cores
 from bires.options import Options, Stopped
-from bires.running import CannotGoOn
 from bires.studies import estimate
 from bires.studies.board import Board
 from bires.studies.plan import Job
-from bires.studies.run import Failures, Way, run
+from bires.studies.run import Failures, StudyStopped, Way, attempt
 
 RETRIES = 100
 """Of one population, after lost nodes, killed workers and orderly stops; what a user must mend is not tried again."""
@@ -41,14 +40,6 @@ LOOK_S = 1.0
 STOP_S = 300.0
 """How long tasks may take to write their checkpoints when everything is stopped."""
 CONNECT_S = 5.0
-
-
-class StudyStopped(Stopped):
-    """A study that stopped before its end, and can be continued."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(0)
-        self.args = (text,)
 
 
 @dataclass(frozen=True)
@@ -150,15 +141,10 @@ def shard(
 ) -> dict[str, str]:
     """The task: one population, from wherever it is to its end. An orderly stop of its node raises `Stopped`."""
     os.environ.update(surroundings)
-    sys.argv = command  # what the manifest says
-    job = Job(configs.from_json(config), Path(path))
-    if not (job.path.parent / mark).exists():
-        return {"failed": f"{job.path.parent} is not the same folder on {socket.gethostname()}. {SHARE}"}
-    try:
-        failure = run(job, Options(**settings), Display(quiet=True))
-    except CannotGoOn as error:
-        return {"stopped": str(error)}
-    return {} if failure is None else {"failed": failure}
+    folder = Path(path).parent
+    if not (folder / mark).exists():
+        return {"failed": f"{folder} is not the same folder on {socket.gethostname()}. {SHARE}"}
+    return attempt(config, path, settings, command)
 
 
 SHARE = "Give an --out on storage that all nodes of the cluster share under the same name."

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import jax
-
+from bires import config as configs
 from bires.api import start
 from bires.display import Display
 from bires.errors import UserError
-from bires.options import Options
-from bires.running import require_same
+from bires.options import Options, Stopped
+from bires.running import CannotGoOn, require_same
 from bires.runs import Run
 from bires.studies.plan import Job
 
 Failures = dict[Path, str]
 """Run folder → why it could not be run."""
 Way = Callable[[Sequence[Job], Options, Display], Failures]
-"""How to get through a list of populations: here, one after another, or on a cluster (`bires.studies.cluster`)."""
+"""How to get through a list of populations: on this machine (`bires.studies.together`) or on a cluster
+(`bires.studies.cluster`)."""
+
+
+class StudyStopped(Stopped):
+    """A study that stopped before its end, and can be continued."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(0)
+        self.args = (text,)
 
 
 @dataclass(frozen=True)
@@ -31,34 +41,22 @@ class Outcome:
     failures: Failures
 
 
-def run(job: Job, options: Options, display: Display) -> str | None:
-    """Runs one population to its end; or says why it cannot be run.
+def attempt(config: dict[str, Any], path: str, settings: dict[str, Any], command: list[str]) -> dict[str, str]:
+    """One population, as plain data, from wherever it is to its end: nothing, or how it `failed` or `stopped`.
 
-    Raises `bires.options.Stopped` when the process is asked to stop: the same call continues.
+    Raises `bires.options.Stopped` when the process is asked to stop, unless something must be mended first.
     """
+    sys.argv = command  # what the manifest says
     try:
-        start(job.config, job.path, options, display)
+        start(configs.from_json(config), path, Options(**settings), Display(quiet=True))
+    except CannotGoOn as error:
+        return {"stopped": str(error)}
     except UserError as error:
-        return str(error)
-    finally:
-        # The next task has other sizes: its programs are new anyway.
-        jax.clear_caches()  # type: ignore[no-untyped-call]
-    return None
+        return {"failed": str(error)}
+    return {}
 
 
-def here(jobs: Sequence[Job], options: Options, display: Display) -> Failures:
-    """One population after another, in this process."""
-    failures: Failures = {}
-    for number, job in enumerate(jobs, 1):
-        display.say(f"{number} of {len(jobs)}: {job.members} members, {job.config.steps:,} steps")
-        failure = run(job, options, display)
-        if failure is not None:
-            failures[job.path] = failure
-            display.say(f"{job.config.task} cannot run; the others go on.\n{failure}")
-    return failures
-
-
-def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way = here) -> Outcome:
+def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way) -> Outcome:
     """Runs every population that is not finished; one that cannot run does not stop the others."""
     failures = way(unfinished(jobs), options, display)
     return Outcome(tuple(runs_of(jobs)), failures)

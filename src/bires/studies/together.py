@@ -1,0 +1,299 @@
+"""Several populations of a study at once on this machine, each in a process with its share of the cores.
+
+A population leaves everything in its run folder, and progress is read from there. One that fails does not stop the
+others; a stop, or the loss of this process, lets every population write a checkpoint first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+
+from bires import config as configs
+from bires import hardware, mps
+from bires.api import stoppable
+from bires.display import Display
+from bires.errors import UserError
+from bires.options import Options
+from bires.processes import launch
+from bires.studies import estimate
+from bires.studies.board import Board, last_step
+from bires.studies.plan import Job
+from bires.studies.run import Failures, StudyStopped, Way
+
+LOOK_S = 0.5
+STOP_S = 300.0
+"""How long populations may take to write their checkpoints when everything is stopped."""
+MEMORY_SHARE = 0.85
+"""How much of the free memory populations that run together may plan with."""
+RESTARTS = 3
+"""How often a population whose process was lost is started again."""
+TAIL = 2_000
+"""Characters of a lost process's log that are shown."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What this machine has, seen by a process that ends again: this one must not hold an accelerator."""
+
+    platform: str
+    cores: int
+    memory: int
+    """Bytes that populations may take: of the accelerator, or of the machine."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of processes that compute beside others."""
+
+
+@dataclass
+class Running:
+    """A population under way."""
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    hold: int
+    """A pipe's end; the population stops in order when it is closed."""
+    replies: int
+    begun: float
+    first_step: int
+
+
+def at_once(count: int | None, minutes: float | None) -> Way:
+    """The way of several populations at a time, for at most some minutes; None: as many as fit, without a limit."""
+    if count is not None and count < 1:
+        raise UserError(f"--at-once was given {count}; accepted: whole numbers from 1.")
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise UserError(f"--minutes was given {minutes:g}; accepted: numbers above 0.")
+    return partial(run_together, count, minutes)
+
+
+def run_together(
+    count: int | None, minutes: float | None, jobs: Sequence[Job], options: Options, display: Display
+) -> Failures:
+    """All populations, the begun ones first, as many at a time as the machine allows."""
+    if not jobs:
+        return {}
+    settings: Any = jax.config
+    settings.update("jax_platforms", "cpu")  # an accelerator is the populations'
+    began = time.monotonic()
+    machine = look_at_machine()
+    slots = min(len(jobs), count if count is not None else default_count(machine))
+    with display, stoppable() as stop:
+        display.say(
+            f"{len(jobs)} populations, {slots} at a time with {cores_each(machine, slots)} of {machine.cores} cores "
+            f"each, on {machine.platform}"
+        )
+        deadline = None if minutes is None else began + 60 * minutes
+        return Crowd(machine, slots, options, display, deadline).run(jobs, stop)
+
+
+def default_count(machine: Machine) -> int:
+    """How many populations fill the machine: on a CPU one per core, beside a GPU three for every eight cores.
+
+    On a CPU a population that has one core waits for nobody. Beside a GPU more programs than that only compete in
+    starting kernels (docs/performance.md).
+    """
+    if machine.platform == "cpu":
+        return machine.cores
+    return max(1, 3 * machine.cores // 8) if machine.variables else 1
+
+
+def cores_each(machine: Machine, slots: int) -> int:
+    """The cores of each population, rounded up: none is idle."""
+    return -(-machine.cores // slots)
+
+
+PROBE = """
+import json, jax
+device = jax.devices()[0]
+stats = device.memory_stats() if device.platform != "cpu" else None
+print(json.dumps([jax.default_backend(), int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else 0]))
+"""
+
+
+def look_at_machine() -> Machine:
+    """Asks another process what JAX finds here."""
+    quiet = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    done = subprocess.run([sys.executable, "-c", PROBE], env=quiet, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError(f"JAX does not start on this machine; `bires doctor` says more. It said:\n{done.stderr}")
+    platform, memory = json.loads(done.stdout.splitlines()[-1])
+    variables = (mps.environment() or {}) if platform == "gpu" else {}
+    return Machine(platform, hardware.cores(), memory or hardware.free_memory(), variables)
+
+
+class Crowd:
+    """The populations that run at a moment."""
+
+    def __init__(
+        self, machine: Machine, slots: int, options: Options, display: Display, deadline: float | None
+    ) -> None:
+        self.machine, self.slots, self.options = machine, slots, options
+        self.display, self.deadline = display, deadline
+        self.running: list[Running] = []
+        self.ended, self.losses = Counter[str](), Counter[Path]()
+        self.failures: Failures = {}
+        self.memory: dict[Path, int] = {}
+        """Bytes that populations need."""
+        self.paces: list[float] = []
+        """Agent-steps per second of populations that ended here."""
+
+    def run(self, jobs: Sequence[Job], stop: Callable[[], bool]) -> Failures:
+        self.board = Board(self.display, list(jobs))
+        waiting = sorted(jobs, key=lambda job: (not job.started, job.config.steps - job.step))
+        late: list[Job] = []
+        try:
+            while self.running or waiting:
+                self._begin(waiting, late)
+                if self._stopping(stop):
+                    raise StudyStopped(self._told(len(jobs)))
+                time.sleep(LOOK_S)
+                for one in [one for one in self.running if one.process.poll() is not None]:
+                    self._end(one, waiting)
+                self.board.look([*(one.job for one in self.running), *waiting, *late], self.ended)
+        finally:
+            self._stop_all()
+        if late:
+            raise StudyStopped(self._told(len(jobs)))
+        return self.failures
+
+    def _stopping(self, stop: Callable[[], bool]) -> bool:
+        if stop():
+            self.display.say("stopping: every population writes a checkpoint …")
+            return True
+        if self.deadline is not None and self.running and time.monotonic() > self.deadline:
+            self.display.say("the time is over: every population writes a checkpoint …")
+            return True
+        return False
+
+    def _told(self, count: int) -> str:
+        return f"stopped with {self.ended['done']} of {count} populations done"
+
+    def _begin(self, waiting: list[Job], late: list[Job]) -> None:
+        """Fills the free places; what cannot end in time is not begun, what does not fit waits."""
+        for job in list(waiting):
+            if len(self.running) >= self.slots:
+                return
+            if self._too_late(job):
+                waiting.remove(job)
+                late.append(job)
+                continue
+            try:
+                fits = self._fits(job)
+            except UserError as error:
+                waiting.remove(job)
+                self._fail(job, str(error))
+                continue
+            if fits:
+                waiting.remove(job)
+                self.running.append(self._launch(job))
+
+    def _fits(self, job: Job) -> bool:
+        """Whether there is memory for it beside the others; one that is alone says itself what would fit."""
+        if job.path not in self.memory:
+            self.memory[job.path] = estimate.memory(job)
+        together = sum(self.memory[one.job.path] for one in self.running) + self.memory[job.path]
+        return not self.running or together <= MEMORY_SHARE * self.machine.memory
+
+    def _too_late(self, job: Job) -> bool:
+        """Whether a population would not end in time, at the pace of those that run or ran."""
+        if self.deadline is None:
+            return False
+        paces = [*self.paces, *(pace for one in self.running if (pace := self._pace(one)) > 0)]
+        if not paces:
+            return time.monotonic() > self.deadline
+        left = (job.config.steps - job.step) * job.members
+        return time.monotonic() + left / median(paces) > self.deadline
+
+    def _pace(self, one: Running) -> float:
+        passed = time.monotonic() - one.begun
+        done = one.job.config.steps if one.job.finished else last_step(one.job.path / "metrics.csv")
+        return (done - one.first_step) * one.job.members / passed
+
+    def _launch(self, job: Job) -> Running:
+        theirs_in, hold = os.pipe()
+        replies, theirs_out = os.pipe()
+        share = cores_each(self.machine, self.slots)
+        variables = {**self.machine.variables, "BIRES_CORES": str(share)}
+        process = launch("bires.studies.apart", (theirs_in, theirs_out), (theirs_in, theirs_out), **variables)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        task = {
+            "config": configs.to_json(job.config),
+            "path": str(job.path),
+            "settings": {
+                name: getattr(self.options, name) for name in ("workers", "cohorts", "checkpoint_minutes", "keep_going")
+            },
+            "command": sys.argv,
+        }
+        os.write(hold, json.dumps(task).encode() + b"\n")
+        return Running(job, process, hold, replies, time.monotonic(), job.step)
+
+    def _end(self, one: Running, waiting: list[Job]) -> None:
+        """What became of a population whose process has ended."""
+        self.running.remove(one)
+        os.close(one.hold)
+        with os.fdopen(one.replies, "rb") as replies:
+            text = replies.read()
+        name = one.job.path.name
+        ending = json.loads(text) if text else None
+        if ending is None:
+            self._lost(one, waiting)
+        elif "stopped" in ending:
+            raise StudyStopped(f"{name}: {ending['stopped']}")
+        elif "failed" in ending:
+            self._fail(one.job, ending["failed"])
+        else:
+            self.paces.append(self._pace(one))
+            self.board.follow(one.job)
+            self.ended["done"] += 1
+            self.display.say(f"{name}: done")
+
+    def _lost(self, one: Running, waiting: list[Job]) -> None:
+        """A process that ended without a word goes on from its checkpoint, some times."""
+        code, log = one.process.returncode, log_of(one.job.path)
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self.losses[one.job.path] += 1
+        if self.losses[one.job.path] < RESTARTS:
+            self.display.say(f"{one.job.path.name}: its process has ended ({how}); it goes on from its checkpoint")
+            waiting.insert(0, one.job)
+            return
+        said = log.read_text(errors="replace")[-TAIL:] if log.exists() else ""
+        self._fail(one.job, f"its process ended {RESTARTS} times ({how}); not enough memory, perhaps. {said}")
+
+    def _fail(self, job: Job, why: str) -> None:
+        self.failures[job.path] = why
+        self.ended["failed"] += 1
+        self.display.say(f"{job.path.name}: cannot run; the others go on.\n{why}")
+
+    def _stop_all(self) -> None:
+        """Nothing is left running; whoever can, writes a checkpoint."""
+        for one in self.running:
+            one.process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + STOP_S
+        for one in self.running:
+            try:
+                one.process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                one.process.kill()
+                one.process.wait()
+            os.close(one.hold)
+            os.close(one.replies)
+        self.running = []
+
+
+def log_of(path: Path) -> Path:
+    """Where the process of a population writes what it has to say beside its results."""
+    return path.with_name(path.name + ".log")

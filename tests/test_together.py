@@ -1,0 +1,138 @@
+"""Several populations at once: each as if alone, none stopped by another, all stopped in order."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from bires import lock
+from bires.checkpoint import Store
+from bires.display import Display
+from bires.errors import UserError
+from bires.options import Options
+from bires.runs import Run
+from bires.studies import plan, together
+from bires.studies.board import last_step
+from bires.studies.run import fill
+from bires.studies.together import Machine, at_once
+from tests.test_training import contents
+
+TASKS = ("Hopper", "Swimmer")
+
+
+def study(out: Path, tasks=TASKS, **more) -> list[plan.Job]:
+    return [job for job in plan.jobs("mujoco", "smoke", out, {"seeds": 1, **more}) if job.config.task in tasks]
+
+
+def test_two_at_once_are_as_each_alone_and_a_failing_one_stops_nobody(tmp_path, capsys):
+    broken = study(tmp_path / "both", ("Walker2d",))[0]
+    broken.path.parent.mkdir(parents=True)
+    broken.path.write_text("no folder")  # a file where its run folder should be
+    outcome = fill([broken, *study(tmp_path / "both")], Options(), Display(), at_once(2, None))
+    said = capsys.readouterr().out
+    assert list(outcome.failures) == [broken.path]
+    assert "Walker2d: cannot run; the others go on" in said
+    assert "3 populations, 2 at a time" in said
+    assert [run.config.task for run in outcome.runs] == list(TASKS)
+    assert all(run.finished for run in outcome.runs)
+    assert not list((tmp_path / "both").glob("*.log"))
+    (alone,) = study(tmp_path / "alone", ("Hopper",))
+    command = [sys.executable, "-m", "bires", "reproduce", "mujoco", "--scale", "smoke", "--seeds", "1", "--quiet"]
+    words = [*command, "--task", "Hopper", "--out", str(tmp_path / "alone")]
+    subprocess.run(words, env=os.environ | {"BIRES_CORES": "1"}, check=True, timeout=240)
+    assert contents(alone.path) == contents(tmp_path / "both" / "Hopper")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, how):
+    out = tmp_path / "study"
+    words = ["reproduce", "mujoco", "--scale", "smoke", "--seeds", "1", "--steps", "100000", "--task", *TASKS]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bires", *words, "--out", str(out)], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 240
+    while min(last_step(out / task / "metrics.csv") for task in TASKS) <= 0:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=120)
+    if how == signal.SIGTERM:
+        assert process.returncode == 3, errors
+        assert "stopped with 0 of 2 populations done" in errors
+    gone, alive = psutil.wait_procs(family, timeout=60)
+    assert gone
+    assert not alive
+    for task in TASKS:
+        assert Store(out / task).steps()[0] > 0, "it wrote a checkpoint before it ended"
+        assert not lock.who(out / task)
+        assert not Run(out / task).finished
+
+
+def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    (job,) = study(tmp_path, ("Swimmer",), steps=3_000, eval_every=500)
+    crowd: list[together.Running] = []
+    launch = together.Crowd._launch
+
+    def watched(self, job):
+        one = launch(self, job)
+        crowd.append(one)
+        return one
+
+    follow = together.Board.follow
+
+    def killing(self, job):
+        follow(self, job)
+        if len(crowd) == 1 and max(Store(job.path).steps(), default=0) > 0:
+            crowd[0].process.kill()
+
+    monkeypatch.setattr(together.Crowd, "_launch", watched)
+    monkeypatch.setattr(together.Board, "follow", killing)
+    outcome = fill([job], Options(), Display(quiet=True), at_once(1, None))
+    assert not outcome.failures
+    assert outcome.runs[0].finished
+    assert len(crowd) == 2
+
+
+def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
+    """One population is under way at a known pace; a long one is not begun beside it."""
+    short, long = study(tmp_path, ("Swimmer",))[0], study(tmp_path, ("Hopper",), steps=50_000_000)[0]
+    monkeypatch.setattr(together.Crowd, "_pace", lambda self, one: 100.0)
+    monkeypatch.setattr(together, "look_at_machine", lambda: Machine("cpu", 1, 8 * 10**9))
+    with pytest.raises(together.StudyStopped, match="1 of 2 populations done"):
+        fill([short, long], Options(), Display(quiet=True), at_once(1, 3.0))
+    assert Run(short.path).finished
+    assert not long.started
+
+
+def test_what_does_not_fit_beside_others_waits(tmp_path, monkeypatch):
+    jobs = study(tmp_path)
+    monkeypatch.setattr(together.estimate, "memory", lambda job: 6 * 10**9)
+    monkeypatch.setattr(together.Crowd, "_launch", lambda self, job: SimpleNamespace(job=job))
+    for memory, begun in ((10 * 10**9, 1), (20 * 10**9, 2)):
+        crowd = together.Crowd(Machine("cpu", 2, memory), 2, Options(), Display(quiet=True), None)
+        waiting = list(jobs)
+        crowd._begin(waiting, [])
+        assert [one.job for one in crowd.running] == jobs[:begun]
+        assert waiting == jobs[begun:]
+
+
+@pytest.mark.parametrize(("count", "minutes", "match"), [(0, None, "--at-once was given 0"), (1, -1.0, "--minutes")])
+def test_impossible_numbers_are_refused(count, minutes, match):
+    with pytest.raises(UserError, match=match):
+        at_once(count, minutes)
+
+
+def test_how_many_fill_a_machine():
+    variables = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
+    assert together.default_count(Machine("cpu", 16, 1)) == 16
+    assert together.default_count(Machine("gpu", 16, 1, variables)) == 6
+    assert together.default_count(Machine("gpu", 16, 1)) == 1, "without MPS programs only take turns"
+    assert together.cores_each(Machine("gpu", 16, 1, variables), 6) == 3
