@@ -17,9 +17,9 @@ from bires.display import Display
 from bires.errors import UserError
 from bires.options import Options
 from bires.runs import Run
-from bires.studies import plan, together
-from bires.studies.board import last_step
-from bires.studies.run import fill
+from bires.studies import estimate, plan, together
+from bires.studies.board import Board, last_step
+from bires.studies.run import StudyStopped, fill
 from bires.studies.together import Machine, at_once
 from tests.test_training import contents
 
@@ -86,7 +86,7 @@ def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         crowd.append(one)
         return one
 
-    follow = together.Board.follow
+    follow = Board.follow
 
     def killing(self, job):
         follow(self, job)
@@ -94,7 +94,7 @@ def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
             crowd[0].process.kill()
 
     monkeypatch.setattr(together.Crowd, "_launch", watched)
-    monkeypatch.setattr(together.Board, "follow", killing)
+    monkeypatch.setattr(Board, "follow", killing)
     outcome = fill([job], Options(), Display(quiet=True), at_once(1, None))
     assert not outcome.failures
     assert outcome.runs[0].finished
@@ -106,7 +106,7 @@ def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
     short, long = study(tmp_path, ("Swimmer",))[0], study(tmp_path, ("Hopper",), steps=50_000_000)[0]
     monkeypatch.setattr(together.Crowd, "_pace", lambda self, one: 100.0)
     monkeypatch.setattr(together, "look_at_machine", lambda: Machine("cpu", 1, 8 * 10**9))
-    with pytest.raises(together.StudyStopped, match="1 of 2 populations done"):
+    with pytest.raises(StudyStopped, match="1 of 2 populations done"):
         fill([short, long], Options(), Display(quiet=True), at_once(1, 3.0))
     assert Run(short.path).finished
     assert not long.started
@@ -114,7 +114,7 @@ def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
 
 def test_what_does_not_fit_beside_others_waits(tmp_path, monkeypatch):
     jobs = study(tmp_path)
-    monkeypatch.setattr(together.estimate, "memory", lambda job: 6 * 10**9)
+    monkeypatch.setattr(estimate, "memory", lambda job: 6 * 10**9)
     monkeypatch.setattr(together.Crowd, "_launch", lambda self, job: SimpleNamespace(job=job))
     for memory, begun in ((10 * 10**9, 1), (20 * 10**9, 2)):
         crowd = together.Crowd(Machine("cpu", 2, memory), 2, Options(), Display(quiet=True), None)
