@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from bires.checkpoint import Store
-from bires.runs import Run
+from bires.runs.checkpoint import Store
+from bires.runs.run import Run
 
 RULES = ("ddpg", "res-ddpg", "to-res-ddpg", "ot-res-ddpg", "tt-res-ddpg", "bi-res-ddpg")
 SETTINGS = {
@@ -50,7 +50,10 @@ FAULTS = {
     "a second process on the same run": "refused with exit code 2",
 }
 
-MODULES = {"kill -9 of a cohort's process": "bires.crew", "kill -9 of an environment worker": "bires.envs.worker"}
+MODULES = {
+    "kill -9 of a cohort's process": "bires.training.runners",
+    "kill -9 of an environment worker": "bires.envs.worker",
+}
 """What is killed alone."""
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from bires.config import Config
-from bires.options import Options, Stopped
-from bires.population import shapes
-from bires.runs import Folder
-from bires.trainer import Trainer
+from bires.population.step import shapes
+from bires.runs.folder import Folder
+from bires.settings.config import Config
+from bires.settings.options import Options, Stopped
+from bires.training.trainer import Trainer
 
 EVERY = 10_000
 

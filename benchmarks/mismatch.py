@@ -21,15 +21,17 @@ import jax
 import numpy as np
 
 import bires
-from bires.envs.adapter import Environment, recipe_of
-from bires.figures import COLOURS, DASHES
-from bires.models import training
-from bires.options import Options
-from bires.policies import newest_checkpoint
-from bires.population import shapes
-from bires.runs import Folder, Run
-from bires.snapshots import unflatten
-from bires.trainer import Trainer
+from bires.analysis.figures import COLOURS, DASHES
+from bires.envs.adapter import Environment
+from bires.planning import fitting as training
+from bires.population.step import shapes
+from bires.runs.arrays import unflatten
+from bires.runs.folder import Folder
+from bires.runs.policies import newest_checkpoint
+from bires.runs.run import Run
+from bires.settings.options import Options
+from bires.settings.recipes import recipe_of
+from bires.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 TABLE, FIGURES = ROOT / "results" / "mismatch.csv", ROOT / "docs" / "figures" / "mismatch"
@@ -74,7 +76,7 @@ class Mind:
 
     def __init__(self, run: Run, trainer: Trainer, member: int) -> None:
         shape = shapes(trainer.program, 1)
-        arrays = {k.removeprefix("state/"): v for k, v in newest_checkpoint(run).arrays.items()}
+        arrays = {k.removeprefix("state/"): v for k, v in newest_checkpoint(run.path).arrays.items()}
         state = unflatten(shape._replace(storage=None), arrays, np.array([member]))
         learner, model = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf[0]), (state.learner, state.model))
         agent, learning = trainer.program.agent, trainer.program.learning

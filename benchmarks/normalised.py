@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import bires
-from bires.models.network import SCALES
+from bires.planning.models import SCALES
 
 TASKS = ("Swimmer", "Hopper", "HalfCheetah", "cartpole-swingup", "walker-stand")
 SETTINGS: dict[str, Any] = {

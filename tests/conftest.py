@@ -2,7 +2,7 @@
 
 import pytest
 
-from bires import hardware
+from bires.machine import hardware
 
 hardware.prepare()
 hardware.SMALL = 0.0

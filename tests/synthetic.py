@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bires import config as configs
-from bires.config import Config, Member
-from bires.runs import Folder, Run
+from bires.runs.folder import Folder
+from bires.runs.run import Run
+from bires.settings import config as configs
+from bires.settings.config import Config, Member
 
 
 def rising(member: Member, step: int, steps: int) -> float:

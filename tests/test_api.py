@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import bires
-from bires import config as configs
-from bires import runs
-from bires.api import make_config
-from bires.config import Config
-from bires.options import Options
-from bires.running import train
+from bires.runs import folder as runs
+from bires.settings import config as configs
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.training.running import train
 
 
 def test_numbers_may_be_numpys_and_whole_ones_floats():

@@ -1,66 +1,85 @@
-"""The shape of the code base: imports point one way."""
+"""The shape of the code base: imports point one way, everywhere, and no two modules import each other."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import bires
 
 SOURCE = Path(bires.__file__).parent
-LAYERS = (
-    ("errors", "types", "algorithms", "defaults", "config", "processes"),
-    ("mps",),
-    ("foreign", "streams"),
-    ("cuda",),
-    ("hostcalls",),
-    ("rules", "networks", "exploration", "frames", "replay", "optimisers", "validation"),
-    ("agents", "linear"),
-    ("models",),
-    ("planning",),
-    ("options", "hardware", "lock", "tables"),
-    ("envs",),
-    ("program",),
-    ("imagining",),
-    ("population", "dreaming"),
-    ("desk", "evaluation", "checkpoint", "runs"),
-    ("cohort",),
-    ("crew", "snapshots"),
-    ("policies",),
-    ("video",),
-    ("trainer",),
-    ("running",),
-    ("statistics", "curves"),
-    ("figures",),
-    ("summary",),
-    ("report", "export"),
-    ("display", "api"),
-    ("studies",),
-    ("bench", "doctor"),
-    ("cli", "__main__"),
+ORDER = (
+    "errors",
+    "types",
+    "rules",
+    "machine",
+    "agents",
+    "planning",
+    "envs",
+    "settings",
+    "population",
+    "runs",
+    "training",
+    "analysis",
+    "linear",
+    "studies",
+    "tools",
+    "api",
+    "cli",
+    "__main__",
 )
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+"""A package imports itself and those before it."""
 
 
-def package_of(module: str) -> str | None:
-    parts = module.split(".")
-    return parts[1] if parts[0] == "bires" and len(parts) > 1 else None
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def top_level_imports(path: Path):
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module == "bires":
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from filter(None, [package_of(node.module)])
+MODULES = {module_name(path): path for path in SOURCE.rglob("*.py")}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every import of ours: at the top, in functions, under TYPE_CHECKING."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bires":
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else str(node.module)
         elif isinstance(node, ast.Import):
-            yield from filter(None, (package_of(alias.name) for alias in node.names))
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "bires")
+
+
+GRAPH = {name: set(imports(path)) - {name} for name, path in MODULES.items()}
+
+
+def package(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_package_has_its_place():
+    assert {package(name) for name in MODULES if name != "bires"} == set(ORDER)
 
 
 def test_imports_point_one_way():
-    wrong = []
-    for path in SOURCE.rglob("*.py"):
-        own = path.relative_to(SOURCE).with_suffix("").parts[0]
-        if own == "__init__":
-            continue
-        assert own in RANK, f"{own} has no layer"
-        wrong += [f"{own} → {other}" for other in top_level_imports(path) if other != own and RANK[other] > RANK[own]]
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in GRAPH.items()
+        for other in others
+        if name != "bires" and other != "bires" and ORDER.index(package(other)) > ORDER.index(package(name))
+    ]
     assert not wrong
+
+
+def test_no_two_modules_import_each_other():
+    """Removes modules that import nothing more, until none is left."""
+    left = {name: {other for other in others if other != "bires"} for name, others in GRAPH.items() if name != "bires"}
+    while free := {name for name, others in left.items() if not others & left.keys()}:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert not left, f"cycles among {sorted(left)}"
+
+
+def test_every_package_says_what_it_is_and_what_it_may_import():
+    for path in SOURCE.glob("*/__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        assert "May import:" in text, path.parent.name
+        assert "What leaves it:" in text, path.parent.name

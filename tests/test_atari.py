@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import bires
-from bires.api import make_config
-from bires.config import Config
+from bires.agents.networks import NATURE, choices, init_choices
 from bires.envs import atari
-from bires.envs.adapter import recipe, recipe_of
-from bires.networks import NATURE, choices, init_choices
-from bires.options import Options, Stopped
-from bires.running import train
+from bires.envs.adapter import recipe
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.settings.recipes import recipe_of
+from bires.training.running import train
 from bires.types import Space
 from tests.test_dqn import asked, assert_same_moment
 from tests.test_training import contents
@@ -129,9 +130,9 @@ QUICK: dict[str, Any] = {
 
 def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
-    monkeypatch.setattr("bires.trainer.Trainer._evaluate", lambda self: None)  # a random game takes a while
-    monkeypatch.setattr("bires.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.trainer.Trainer._evaluate", lambda self: None)  # a random game takes a while
+    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})
     train(config, tmp_path / "straight", Options(workers=0))
     for moment in (9, 28, 15):

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from bires.bench import report
+from bires.tools.bench import report
 
 
 def row(rule: str, one: float, whole: float, **more: str) -> dict:

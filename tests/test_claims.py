@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bires.config import Config
-from bires.curves import collect
-from bires.statistics import Estimate
+from bires.analysis.curves import collect
+from bires.analysis.statistics import Estimate
+from bires.settings.config import Config
 from bires.studies import claims, plan
 from bires.studies.records import STUDIES
 from bires.studies.reporting import guess, judge, notes

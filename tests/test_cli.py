@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from bires.display import some
-from bires.tables import read_csv
+from bires.runs.tables import read_csv
+from bires.training.display import some
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]

@@ -12,17 +12,18 @@ import psutil
 import pytest
 
 import bires
-from bires import hardware, lock
-from bires.api import make_config
-from bires.checkpoint import Store
-from bires.display import Display
-from bires.lock import Lock, LostLock
-from bires.options import Options
-from bires.running import train
-from bires.runs import Run
+from bires.machine import hardware
+from bires.runs import lock
+from bires.runs.checkpoint import Store
+from bires.runs.lock import Lock, LostLock
+from bires.runs.run import Run
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
 from bires.studies import cluster, plan
-from bires.studies.board import last_step
+from bires.studies.progress import last_step
 from bires.studies.run import fill
+from bires.training.display import Display
+from bires.training.running import train
 from tests.test_cli import bires as command
 from tests.test_training import assert_same_state, contents
 
@@ -287,7 +288,7 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
 
 def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
     """kill -9 on this machine: nobody has to wait for a count that stands still."""
-    script = "import sys, time, pathlib; from bires.lock import Lock\n"
+    script = "import sys, time, pathlib; from bires.runs.lock import Lock\n"
     script += "with Lock(pathlib.Path(sys.argv[1])): print('mine', flush=True); time.sleep(60)"
     owner = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None

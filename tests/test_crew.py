@@ -13,16 +13,16 @@ import psutil
 import pytest
 
 import bires
-from bires import config as configs
-from bires import hardware
-from bires.api import make_config
-from bires.checkpoint import Store
-from bires.cohort import Cohort
-from bires.crew import Lost, Processes
-from bires.options import Options, Stopped
-from bires.running import train
-from bires.runs import Folder
-from bires.trainer import Trainer
+from bires.machine import hardware
+from bires.runs.checkpoint import Store
+from bires.runs.folder import Folder
+from bires.settings import config as configs
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.cohort import Cohort
+from bires.training.runners import Lost, Processes
+from bires.training.running import train
+from bires.training.trainer import Trainer
 from tests import environments
 from tests.test_training import assert_same_state, contents
 
@@ -215,8 +215,8 @@ def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
     code = (
         "from jax import monitoring\n"
         "from bires.api import make_config\n"
-        "from bires.bench import measure\n"
-        "from bires.options import Options\n"
+        "from bires.tools.bench import measure\n"
+        "from bires.settings.options import Options\n"
         "events = []\n"
         "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
         "config = make_config('pendulum-swingup', {'algorithm': 'ddpg', 'hidden': (8, 8), 'warmup': 101})\n"

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bires.config import Config
-from bires.curves import collect, curves
-from bires.runs import Run
+from bires.analysis.curves import collect, curves
+from bires.analysis.summary import summarise, totals
+from bires.runs.run import Run
+from bires.settings.config import Config
 from bires.studies.reporting import guess
-from bires.summary import summarise, totals
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)

@@ -6,12 +6,13 @@ import numpy as np
 import optax
 import pytest
 
-from bires import optimisers, rules
+from bires import rules
 from bires.agents import ddpg as agent_module
+from bires.agents import optimisers
 from bires.agents.base import Hyper
 from bires.agents.ddpg import ddpg, update
-from bires.exploration import ornstein_uhlenbeck
-from bires.networks import actor, critic, init_actor, init_critic
+from bires.agents.exploration import ornstein_uhlenbeck
+from bires.agents.networks import actor, critic, init_actor, init_critic
 from bires.rules import RULES
 from bires.types import Space, Transition
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bires import config as configs
-from bires.api import make_config
-from bires.display import Meter, line
-from bires.options import Progress
+from bires.settings import config as configs
+from bires.settings.keywords import make_config
+from bires.settings.options import Progress
+from bires.training.display import Meter, line
 
 
 def meter(clock, **settings):

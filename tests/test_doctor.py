@@ -3,9 +3,9 @@
 import json
 from importlib import metadata
 
-from bires import doctor, video
 from bires.cli import main
-from bires.doctor import Finding
+from bires.tools import doctor, video
+from bires.tools.doctor import Finding
 
 
 def findings(check) -> dict[str, Finding]:
@@ -92,9 +92,9 @@ def test_no_gl_library_is_no_failure(monkeypatch):
 
 def test_a_gpu_that_processes_cannot_share_is_noticed(monkeypatch):
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
-    monkeypatch.setattr("bires.mps.environment", dict)
+    monkeypatch.setattr("bires.machine.mps.environment", dict)
     assert doctor.sharing().state == "ok"
-    monkeypatch.setattr("bires.mps.environment", lambda: None)
+    monkeypatch.setattr("bires.machine.mps.environment", lambda: None)
     finding = doctor.sharing()
     assert finding.state == "advice"
     assert "nvidia-cuda-mps-control" in finding.fix

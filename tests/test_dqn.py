@@ -12,14 +12,15 @@ import optax
 import pytest
 
 import bires
-from bires import optimisers, rules
+from bires import rules
 from bires.agents import dqn as agent_module
+from bires.agents import optimisers
 from bires.agents.base import Hyper
 from bires.agents.dqn import Design, dqn, update
-from bires.algorithms import ALGORITHMS
-from bires.exploration import epsilon, epsilon_greedy
-from bires.networks import choices
+from bires.agents.exploration import epsilon, epsilon_greedy
+from bires.agents.networks import choices
 from bires.rules import RULES
+from bires.settings.algorithms import ALGORITHMS
 from bires.types import Space, Transition
 from tests.test_training import PROBE, arrays, contents, values_of
 
@@ -232,15 +233,15 @@ def assert_same_moment(a, b, capacity):
 @pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, monkeypatch):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
-    from bires.api import make_config
-    from bires.options import Options, Stopped
-    from bires.running import train
+    from bires.settings.keywords import make_config
+    from bires.settings.options import Options, Stopped
+    from bires.training.running import train
 
     settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
     config = make_config(task, settings)
-    monkeypatch.setattr("bires.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
     train(config, tmp_path / "straight", Options(workers=0))
     polled = iter(range(1000))
     for moment in (25, 60, 75):

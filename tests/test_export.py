@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
+from bires.analysis.export import subjects
 from bires.cli import main
-from bires.config import Config
-from bires.export import subjects
-from bires.runs import Run
+from bires.runs.run import Run
+from bires.settings.config import Config
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(3, 7), steps=400, warmup=10, eval_every=100)

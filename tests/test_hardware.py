@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bires import hardware
-from bires.api import make_config
-from bires.options import Options
-from bires.runs import Folder
-from bires.trainer import Trainer
+from bires.machine import hardware
+from bires.runs.folder import Folder
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.training.trainer import Trainer
 
 
 @pytest.mark.parametrize(

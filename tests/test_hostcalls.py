@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from jax.interpreters import mlir
 
-from bires import hostcalls
-from bires.hostcalls import FLAG, Asked, Line, shape
+from bires.machine import hostcalls
+from bires.machine.hostcalls import FLAG, Asked, Line, shape
 
 WAYS: dict[str, Any] = {"foreign": partial(hostcalls._ask_foreign, "cpu"), "python": hostcalls._ask_python}
 

@@ -1,6 +1,7 @@
 """Learned models: the loss, what they can fit, and how their error is measured."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,11 @@ import numpy as np
 import optax
 import pytest
 
-from bires import optimisers, replay
-from bires.models import network, training
-from bires.models.network import SCALES, Scale
+from bires.agents import optimisers
+from bires.planning import fitting as training
+from bires.planning import models as network
+from bires.planning.models import SCALES, Scale
+from bires.population import replay
 from bires.types import Space, Transition
 
 SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
@@ -166,8 +169,8 @@ def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
 @pytest.mark.parametrize(("capacity", "clock"), [(100, 40), (30, 40)])
 def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     """What is scored must be fresh: the positions drawn never hold the newest three steps, and hold all others."""
-    storage = jnp.zeros((capacity, 1))
-    drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, storage, jnp.int32(clock))).tolist())
+    memory = training.Memory(partial(replay.at, SPACE, jnp.zeros((capacity, 1))), capacity, jnp.int32(clock))
+    drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, memory)).tolist())
     oldest = max(0, clock + 1 - capacity)
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
 
@@ -178,8 +181,12 @@ def test_a_model_that_is_not_finite_is_noticed_and_kept():
     state = training.init(rng, learning)
     rows = replay.pack(jax.tree.map(np.asarray, linear_system(rng, 20)))
     bad = jnp.asarray(rows).at[:15, 5].set(jnp.inf)
-    found, ok = training.fit(learning, state, jax.random.key(0), bad, jnp.int32(19), jnp.array(True))
+
+    def memory(rows):
+        return training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+
+    found, ok = training.fit(learning, state, jax.random.key(0), memory(bad), jnp.array(True))
     assert not ok
     np.testing.assert_array_equal(found.ensemble.networks.change[0].weight, state.ensemble.networks.change[0].weight)
-    _, fine = training.fit(learning, state, jax.random.key(0), jnp.asarray(rows), jnp.int32(19), jnp.array(True))
+    _, fine = training.fit(learning, state, jax.random.key(0), memory(jnp.asarray(rows)), jnp.array(True))
     assert fine

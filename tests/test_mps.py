@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import bires
-from bires import mps
+from bires.machine import mps
 
 ASK = """
 import json, sys

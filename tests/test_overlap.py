@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import bires
-from bires import replay
-from bires.desk import Desk
 from bires.envs.slots import Slots
-from bires.frames import Frames, frame_size
-from bires.hardware import Placement
-from bires.options import Stopped
-from bires.trainer import Trainer
+from bires.machine.hardware import Placement
+from bires.population import replay
+from bires.population.frames import Frames, frame_size
+from bires.settings.options import Stopped
+from bires.training.bridge import Desk
+from bires.training.trainer import Trainer
 from bires.types import Space
 from tests.test_training import arrays, assert_same_state, contents
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import bires
-from bires import config as configs
-from bires import replay
-from bires.api import make_config
-from bires.options import Options, Stopped
-from bires.running import train
-from bires.runs import Folder
-from bires.trainer import Trainer
+from bires.population import replay
+from bires.runs.folder import Folder
+from bires.settings import config as configs
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.running import train
+from bires.training.trainer import Trainer
 from tests import environments  # noqa: F401
 from tests.test_training import arrays, cohorts_of, contents
 
@@ -107,8 +107,8 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     ],
 )
 def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
-    monkeypatch.setattr("bires.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
     quick.pop("quiet")
     quick |= {"steps": 70, "eval_every": 70, "replay": 40}
     config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})

@@ -8,8 +8,8 @@ import pytest
 from bires import rules
 from bires.agents import ddpg
 from bires.agents.base import Hyper, Planning
-from bires.networks import Actor, Critic, Dense, actor, critic
-from bires.optimisers import init as adam
+from bires.agents.networks import Actor, Critic, Dense, actor, critic
+from bires.agents.optimisers import init as adam
 from bires.planning import dyna, mve, recipe
 from bires.planning.base import Dreams, Imagined, Planner
 from bires.rules import RULES

@@ -8,10 +8,10 @@ import matplotlib
 import pytest
 from PIL import Image
 
-from bires import figures, summary
-from bires.curves import collect
+from bires.analysis import figures, summary
+from bires.analysis.curves import collect
+from bires.analysis.report.write import tables
 from bires.errors import UserError
-from bires.report.write import tables
 from bires.studies import publish
 from bires.studies.reporting import about
 from tests.synthetic import make_run

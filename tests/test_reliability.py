@@ -16,14 +16,14 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import bires
-from bires.api import make_config
-from bires.checkpoint import Store
-from bires.cohort import Cohort
 from bires.envs import helpers
-from bires.lock import LostLock
-from bires.options import Options, Stopped
-from bires.running import train
-from bires.trainer import Trainer
+from bires.runs.checkpoint import Store
+from bires.runs.lock import LostLock
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.cohort import Cohort
+from bires.training.running import train
+from bires.training.trainer import Trainer
 from tests.test_training import arrays, assert_same_state, cohorts_of, contents
 
 
@@ -105,8 +105,8 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     config, store = stopped
     MALICE[kind](newest(store))
     said: list[str] = []
-    trainer = Trainer(config, bires.runs.Folder(store.path.parent), Options(workers=0, say=said.append))
-    from bires.running import newest as newest_whole
+    trainer = Trainer(config, bires.runs.folder.Folder(store.path.parent), Options(workers=0, say=said.append))
+    from bires.training.running import newest as newest_whole
 
     checkpoint = newest_whole(trainer)
     assert checkpoint is not None
@@ -160,8 +160,8 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
 
 def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypatch):
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
-    monkeypatch.setattr("bires.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
     config = configured(quick)
     train(config, tmp_path / "straight", Options(workers=0))
     stops, step = [], 0
@@ -188,7 +188,7 @@ def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypa
             os.kill(hung[0], signal.SIGSTOP)
         return False
 
-    folder = bires.runs.Folder(tmp_path / "hung")
+    folder = bires.runs.folder.Folder(tmp_path / "hung")
     folder.path.mkdir()
     trainer = Trainer(config, folder, Options(workers=2))
     folder.create(config, trainer.members, {})
@@ -257,7 +257,7 @@ TAKEN = "process 1 on another machine\nanother machine\n0 000000000001"
 @pytest.mark.parametrize(("owner", "name"), [(Trainer, "_steps"), (Cohort, "evaluate"), (Cohort, "take_metrics")])
 def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, monkeypatch, owner, name):
     """Another machine takes the folder over in the last round, the last evaluation, or before the last row."""
-    monkeypatch.setattr("bires.lock.LOST_S", 0.0)
+    monkeypatch.setattr("bires.runs.lock.LOST_S", 0.0)
     out, kept, real = tmp_path / "run", [], getattr(owner, name)
 
     def asleep(self, *arguments):
@@ -278,8 +278,8 @@ def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, m
 @pytest.mark.parametrize("algorithm", ["ddpg", "dyna-ddpg"])
 def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
     """Checkpoints look for diverged members, too, and come when time has passed."""
-    monkeypatch.setattr("bires.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
+    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
     settings = {"log_every": 1000, "replay": 60, "critic_lr": [1e-3, 1e30], "algorithm": algorithm}
     for name, minutes in (("once", 1e6), ("often", 1e-9)):
         train(configured(quick, **settings), tmp_path / name, Options(workers=0, checkpoint_minutes=minutes))

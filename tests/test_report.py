@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bires import figures
+from bires.analysis import figures
+from bires.analysis.curves import collect
+from bires.analysis.report.content import About
+from bires.analysis.report.write import page as write_page
+from bires.analysis.summary import find
 from bires.cli import main
-from bires.config import Config
-from bires.curves import collect
 from bires.envs.tasks import SHORT
 from bires.errors import UserError
-from bires.report.content import About
-from bires.report.write import page as write_page
+from bires.runs.tables import read_csv
+from bires.settings.config import Config
 from bires.studies.reporting import about, guess, report
-from bires.summary import find
-from bires.tables import read_csv
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)

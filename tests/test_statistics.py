@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bires import statistics
-from bires.statistics import Estimate, auc, band, estimate, improvement_band, improvements, mean_and_error
+from bires.analysis import statistics
+from bires.analysis.statistics import Estimate, auc, band, estimate, improvement_band, improvements, mean_and_error
 
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
 OTHER = np.array([[2.0, 3.0, 4.0], [2.0, 3.0, 7.0]])  # AUC 9 and 12: mean 10.5

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bires.config import Config
 from bires.errors import UserError
-from bires.runs import Run
+from bires.runs.run import Run
+from bires.settings.config import Config
 from bires.studies import plan
 from bires.studies.records import STUDIES, Part, Study
 from bires.studies.run import unfinished

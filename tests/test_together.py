@@ -11,16 +11,16 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from bires import lock
-from bires.checkpoint import Store
-from bires.display import Display
 from bires.errors import UserError
-from bires.options import Options
-from bires.runs import Run
+from bires.runs import lock
+from bires.runs.checkpoint import Store
+from bires.runs.run import Run
+from bires.settings.options import Options
 from bires.studies import estimate, plan, together
-from bires.studies.board import Board, last_step
+from bires.studies.progress import Board, last_step
 from bires.studies.run import StudyStopped, fill
 from bires.studies.together import Machine, at_once
+from bires.training.display import Display
 from tests.test_training import contents
 
 TASKS = ("Hopper", "Swimmer")

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 import bires
-from bires import config as configs
-from bires import population
-from bires.algorithms import ALGORITHMS
-from bires.api import make_config
-from bires.checkpoint import Store
-from bires.cohort import Cohort
-from bires.config import Config
-from bires.crew import Threads
 from bires.envs.tasks import SHORT
-from bires.options import Options, Stopped
+from bires.population import step as population
 from bires.rules import RULES
-from bires.running import train
-from bires.runs import Folder
-from bires.trainer import Trainer
+from bires.runs.checkpoint import Store
+from bires.runs.folder import Folder
+from bires.settings import config as configs
+from bires.settings.algorithms import ALGORITHMS
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.cohort import Cohort
+from bires.training.runners import Threads
+from bires.training.running import train
+from bires.training.trainer import Trainer
 from tests import environments
 
 MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]
@@ -57,11 +57,11 @@ def assert_same_state(a, b):
 def values_of(run, observation):
     """Q(s, μ(s)) of every member at one observation."""
     trainer = Trainer(run.config, Folder(run.path), Options(workers=0))
-    from bires.policies import newest_checkpoint
-    from bires.snapshots import unflatten_learners
+    from bires.runs.arrays import unflatten_learners
+    from bires.runs.policies import newest_checkpoint
 
     count = len(trainer.members)
-    learner = unflatten_learners(trainer.program, newest_checkpoint(run), np.arange(count))
+    learner = unflatten_learners(trainer.program, newest_checkpoint(run.path), np.arange(count))
     seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
     return np.asarray(population.policy(trainer.program, learner, seen)[1])[:, 0]
 
@@ -274,7 +274,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, q
 
 
 def test_a_run_in_use_is_refused(tmp_path, quick):
-    from bires.lock import Lock
+    from bires.runs.lock import Lock
 
     with Lock(tmp_path / "run"), pytest.raises(bires.UserError, match="is being trained by process"):
         bires.train("pendulum-swingup", out=tmp_path / "run", **quick)

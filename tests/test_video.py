@@ -12,11 +12,11 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image, ImageSequence
 
 import bires
-from bires import video
 from bires.cli import main
 from bires.envs.adapter import recipe
 from bires.envs.render import Film
 from bires.errors import UserError
+from bires.tools import video
 
 DRAWN = "tests.environments:bires-test/Drawn-v0"
 

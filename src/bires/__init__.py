@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from bires.api import resume as resume
     from bires.api import train as train
     from bires.errors import UserError as UserError
-    from bires.runs import Run as Run
-    from bires.runs import load as load
+    from bires.runs.run import Run as Run
+    from bires.runs.run import load as load
 
 _HOMES = {
     "train": "bires.api",
     "compare": "bires.api",
     "resume": "bires.api",
-    "load": "bires.runs",
-    "Run": "bires.runs",
+    "load": "bires.runs.run",
+    "Run": "bires.runs.run",
     "UserError": "bires.errors",
 }
 __all__ = ["Run", "UserError", "compare", "load", "resume", "rules", "train"]

@@ -1,1 +1,5 @@
-"""Agents: small records of pure functions over a learner's state."""
+"""Agents: pure functions of one member.
+
+May import: `errors`, `types`, `rules`. What leaves it: the contract (`base`), one module per agent, and what they are
+made of: networks, optimisers, exploration.
+"""

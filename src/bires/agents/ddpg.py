@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires import optimisers
+from bires.agents import optimisers
 from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper, Parts, Slope
-from bires.exploration import ornstein_uhlenbeck
-from bires.networks import Actor, Critic, actor, critic, init_actor, init_critic
-from bires.optimisers import Averages, descend, soft_update
+from bires.agents.exploration import ornstein_uhlenbeck
+from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
+from bires.agents.optimisers import Averages, descend, soft_update
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
 

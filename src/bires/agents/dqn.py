@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper
-from bires.exploration import epsilon, epsilon_greedy
-from bires.networks import Choices, choices, init_choices
-from bires.optimisers import OPTIMISERS, clip_norm, hard_update, norm
+from bires.agents.exploration import epsilon, epsilon_greedy
+from bires.agents.networks import Choices, choices, init_choices
+from bires.agents.optimisers import OPTIMISERS, clip_norm, hard_update, norm
 from bires.rules import Needs, Values
 from bires.types import Space, Transition
 

@@ -1,4 +1,7 @@
-"""The command line."""
+"""The command line.
+
+May import: everything. What leaves it: `main`.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ def attempt(words: list[str]) -> int:
     import tyro
 
     from bires.cli import commands
+    from bires.cli.output import Interrupted
     from bires.errors import UserError
 
     if words == ["--version"]:
@@ -49,7 +53,7 @@ def attempt(words: list[str]) -> int:
     except UserError as error:
         print(f"bires: {error}", file=sys.stderr)
         return 2
-    except commands.Interrupted as stopped:
+    except Interrupted as stopped:
         print(f"bires: {stopped}", file=sys.stderr)
         return 3
 

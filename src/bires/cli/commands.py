@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from bires.cli.output import Interrupted, Manner, Output
 from bires.cli.tools import Doctor, Export, Play
-from bires.config import Config, Whole
-from bires.options import Cohorts, Options
+from bires.settings.config import Config, Whole
 
 if TYPE_CHECKING:
-    from bires.display import Display
-    from bires.runs import Run
+    from bires.runs.run import Run
     from bires.studies.run import Way
-
-
-class Interrupted(Exception):
-    """A run that was asked to stop, and can be continued."""
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a command runs and reports; nothing here changes results."""
-
-    workers: int | None = None
-    """Environment processes; 0: none, step them here; default: chosen by size."""
-    cohorts: Cohorts = Options.cohorts
-    """On a CPU each core updates a cohort of the members: in a thread of this process, or in a process of its own
-    (faster, but slower to start); by-size: processes for runs of more than about twenty seconds. Beside a GPU
-    processes share it through NVIDIA's MPS; by-size: one for every four cores, from eight members each on, if MPS is
-    there."""
-    checkpoint_minutes: float = Options.checkpoint_minutes
-    """A checkpoint is written at every evaluation, and when the last one is older than this."""
-    keep_going: bool = False
-    """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
-    quiet: bool = False
-    """Print nothing but errors."""
-    json: bool = False
-    """Print one JSON object per line, for machines."""
-
-    def options(self) -> Options:
-        return Options(self.workers, self.cohorts, self.checkpoint_minutes, self.keep_going)
-
-
-@dataclass(frozen=True)
-class Output(Manner):
-    """How a command runs and reports, and where it writes; nothing here changes results."""
-
-    out: Path | None = None
-    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
+    from bires.training.display import Display
 
 
 @dataclass(frozen=True)
@@ -75,7 +39,7 @@ class Train:
     config: Config
     seeds: Whole | None = None
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    output: Output = Output()
+    output: Output = field(default_factory=Output)
 
     def run(self) -> int:
         return train(with_seeds(self.config, self.seeds), self.output)
@@ -88,7 +52,7 @@ class Compare:
     config: Config
     seeds: Whole | None = None
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    output: Output = Output()
+    output: Output = field(default_factory=Output)
 
     def run(self) -> int:
         config = self.config
@@ -105,11 +69,11 @@ class Resume:
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     steps: Whole | None = None
     """Train on to so many steps in all; default: as many as the run was made for."""
-    manner: Manner = Manner()
+    manner: Manner = field(default_factory=Manner)
 
     def run(self) -> int:
         from bires.api import lengthen
-        from bires.runs import Run
+        from bires.runs.run import Run
 
         if self.steps is not None:
             lengthen(self.run_folder, self.steps)
@@ -183,7 +147,7 @@ class Reproduce:
     ray: str | None = None
     """Run on a Ray cluster: its HOST:PORT, auto (the one this machine belongs to) or local. --out must be shared by its
     nodes; --workers is the number of cores of each population."""
-    output: Output = Output()
+    output: Output = field(default_factory=Output)
 
     def run(self) -> int:
         from bires.cli.reproducing import estimate, reproduce
@@ -229,7 +193,7 @@ class Bench:
     """Print JSON, for machines."""
 
     def run(self) -> int:
-        from bires.bench.report import bench
+        from bires.tools.bench.report import bench
 
         return bench(self.task, tuple(self.populations), self.seconds, self.peers, self.planning, self.json)
 
@@ -262,8 +226,8 @@ def given(config: Config, name: str) -> bool:
 
 
 def with_seeds(config: Config, count: int | None) -> Config:
-    from bires.api import seeds
     from bires.errors import UserError
+    from bires.settings.keywords import seeds
 
     if count is None:
         return config
@@ -274,9 +238,9 @@ def with_seeds(config: Config, count: int | None) -> Config:
 
 def train(config: Config, output: Output) -> int:
     """Trains, then shows what was found."""
-    from bires.api import start
-    from bires.display import Display
-    from bires.options import Stopped
+    from bires.settings.options import Stopped
+    from bires.training.display import Display
+    from bires.training.start import start
 
     display = Display(output.quiet, output.json)
     try:
@@ -289,7 +253,7 @@ def train(config: Config, output: Output) -> int:
 
 def show(run: Run, display: Display) -> None:
     """The table and the picture at the end of a run."""
-    from bires.summary import as_json, of_run, picture, rich_table
+    from bires.analysis.summary import as_json, of_run, picture, rich_table
 
     rows = of_run(run)
     path = picture(run)

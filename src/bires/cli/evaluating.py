@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from bires import config as configs
-from bires import hardware
-from bires.envs.adapter import probe, recipe_of, step_seconds
+from bires.envs.adapter import probe, step_seconds
 from bires.envs.pool import Pool
 from bires.errors import UserError
-from bires.evaluation import Lanes, evaluate, lanes_per_member
-from bires.hardware import choose_workers
-from bires.policies import newest_checkpoint
-from bires.population import compiled
-from bires.program import make_program
-from bires.runs import EVALUATION_COLUMNS, Run
-from bires.snapshots import unflatten_learners
-from bires.tables import Table
+from bires.machine import hardware
+from bires.machine.hardware import choose_workers
+from bires.population.program import make_program
+from bires.population.step import compiled
+from bires.runs.arrays import unflatten_learners
+from bires.runs.folder import EVALUATION_COLUMNS
+from bires.runs.policies import newest_checkpoint
+from bires.runs.run import Run
+from bires.runs.tables import Table
+from bires.settings import config as configs
+from bires.settings.recipes import recipe_of
+from bires.training.evaluation import Lanes, evaluate, lanes_per_member
 
 
 def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
@@ -35,7 +37,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     wrong = [member for member in chosen if not 0 <= member < len(everybody)]
     if wrong:
         raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everybody) - 1}.")
-    checkpoint = newest_checkpoint(run)
+    checkpoint = newest_checkpoint(run.path)
     ids = np.array(list(dict.fromkeys(chosen)) or range(len(everybody)))
     members = [everybody[i] for i in ids]
     made = recipe_of(run.config)

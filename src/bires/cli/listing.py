@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bires.algorithms import ALGORITHMS, PLANNERS
-from bires.defaults import ATARI
-from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.envs.tasks import ATARI, DMCONTROL, MUJOCO
+from bires.settings.algorithms import ALGORITHMS, PLANNERS
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bires.errors import UserError
-from bires.runs import Run
+from bires.runs.run import Run
 from bires.studies.reporting import report as write_report
 
 

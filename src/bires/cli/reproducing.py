@@ -11,18 +11,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bires.cli.commands import Interrupted, Output
-from bires.config import flag
-from bires.display import Display
+from bires.analysis.report.content import Judged
+from bires.cli.output import Interrupted, Output
 from bires.errors import UserError, unknown
-from bires.hardware import gigabytes
-from bires.options import Stopped
-from bires.report.content import Judged
+from bires.machine.hardware import gigabytes
+from bires.settings.config import flag
+from bires.settings.options import Stopped
 from bires.studies import plan
 from bires.studies.estimate import costs
 from bires.studies.plan import Job
 from bires.studies.reporting import about, report
 from bires.studies.run import Way, fill, unfinished
+from bires.training.display import Display
 
 
 def reproduce(
@@ -53,7 +53,7 @@ def reproduce(
 
 def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
     """Says what was found and where it is."""
-    from bires.curves import collect
+    from bires.analysis.curves import collect
 
     found = about(collect(runs), name, "")
     display.event("done", study=name, report=str(where / "report.html"), claims=[c.answer for c in found.claims])

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from bires.config import Whole
+from bires.settings.config import Whole
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Play:
 
     def run(self) -> int:
         from bires.errors import UserError
-        from bires.runs import Run
-        from bires.video import has_ffmpeg, play
+        from bires.runs.run import Run
+        from bires.tools.video import has_ffmpeg, play
 
         if self.episode < 0:
             raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
@@ -50,10 +50,10 @@ class Export:
     """The W&B project."""
 
     def run(self) -> int:
+        from bires.analysis.export import export
         from bires.cli.reporting import run_folders
         from bires.errors import UserError
-        from bires.export import export
-        from bires.runs import Run
+        from bires.runs.run import Run
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
@@ -73,6 +73,6 @@ class Doctor:
     """Print JSON, for machines."""
 
     def run(self) -> int:
-        from bires.doctor import doctor
+        from bires.tools.doctor import doctor
 
         return doctor(self.json)

@@ -8,13 +8,11 @@ import re
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bires.config import Config
-from bires.defaults import is_atari
 from bires.envs import tasks
 from bires.envs.physics import Physics, physics_of
 from bires.errors import UserError
@@ -112,7 +110,7 @@ def space_of(env: Any, protocol: Protocol) -> Space:
 
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     seen = env.observation_space
-    atari = is_atari(name)
+    atari = tasks.is_atari(name)
     if not isinstance(seen, spaces.Box) or (seen.dtype == np.uint8 and not atari):
         raise UserError(
             f"Task {name!r} has observations {seen}; accepted: vectors of floats, or an Atari game's pixels."
@@ -157,7 +155,7 @@ class Recipe:
 
         from bires.envs import suite
 
-        if is_atari(self.id):
+        if tasks.is_atari(self.id):
             from bires.envs.atari import Atari
 
             return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
@@ -194,18 +192,12 @@ def needed(task: str, said: str) -> str:
     return f"Task {task!r} needs a package that is not installed. Gymnasium says: {said}"
 
 
-def recipe_of(config: Config) -> Recipe:
-    """The recipe for a configuration's task."""
-    made = recipe(config.task, config.protocol)
-    return replace(made, sticky=None if config.sticky < 0 else config.sticky, full_actions=config.full_actions)
-
-
 def recipe(task: str, protocol: Protocol) -> Recipe:
     """The recipe for a task name. An environment that no other process could build has no specification."""
     import gymnasium
 
     name = tasks.resolve(task, protocol)
-    if name.startswith("dm_control/") or is_atari(name):
+    if name.startswith("dm_control/") or tasks.is_atari(name):
         return Recipe(name, protocol)
     spec = copy.copy(gymnasium.spec(name))
     if callable(spec.entry_point):

@@ -16,7 +16,7 @@ import numpy as np
 
 from bires.envs.slots import Start
 from bires.envs.worker import ASK, receive, send
-from bires.processes import launch
+from bires.machine.processes import launch
 
 PATIENCE_S = 300.0
 """A worker that is silent for this long is taken for hung and replaced."""

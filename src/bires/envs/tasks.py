@@ -6,9 +6,9 @@ import contextlib
 import importlib
 import logging
 import os
+import re
 import warnings
 
-from bires.defaults import ATARI, is_atari
 from bires.errors import UserError, unknown
 
 DMCONTROL = (
@@ -46,11 +46,19 @@ DMCONTROL = (
 MUJOCO = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer", "Humanoid")
 """The paper's 5 MuJoCo tasks; the `-v4` ids are the nearest to the ones it used."""
 
+ATARI = ("BeamRider", "Breakout", "Seaquest")
+"""The paper's three Atari games, by short name."""
+
 SHORT: dict[str, str] = {
     **{name: f"dm_control/{name}-v0" for name in DMCONTROL},
     **{name: f"{name}-v4" for name in MUJOCO},
 }
 """Short name → Gymnasium id."""
+
+
+def is_atari(task: str) -> bool:
+    """Whether a task's name is that of an Atari game, whose observations are pixels."""
+    return task.lower() in map(str.lower, ATARI) or re.search(r"^ALE/|NoFrameskip-v\d+$", task) is not None
 
 
 def register() -> None:

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
-from bires.options import Stopped
+from bires.settings.options import Stopped
 from bires.studies.run import attempt
 from bires.studies.together import log_of
 

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from bires import statistics, summary
-from bires.curves import Curves, Panel
-from bires.statistics import Estimate, auc, estimate
+from bires.analysis import statistics, summary
+from bires.analysis.curves import Curves, Panel
+from bires.analysis.statistics import Estimate, auc, estimate
 
 Answer = Literal["yes", "no", "open", "no data"]
 MARGIN = 0.2

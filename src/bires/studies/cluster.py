@@ -21,16 +21,16 @@ from typing import Any
 
 import jax
 
-from bires import config as configs
-from bires.api import stoppable
-from bires.display import Display
 from bires.errors import UserError
-from bires.hardware import cores
-from bires.options import Options, Stopped
+from bires.machine.hardware import cores
+from bires.settings import config as configs
+from bires.settings.options import Options, Stopped
 from bires.studies import estimate
-from bires.studies.board import Board
 from bires.studies.plan import Job
+from bires.studies.progress import Board
 from bires.studies.run import Failures, StudyStopped, Way, attempt
+from bires.training.display import Display
+from bires.training.start import stoppable
 
 RETRIES = 100
 """Of one population, after lost nodes, killed workers and orderly stops; what a user must mend is not tried again."""

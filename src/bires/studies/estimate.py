@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bires.envs.adapter import recipe_of
 from bires.envs.slots import TRAIN, episode_seed
-from bires.options import Cohorts, Options, Progress, Stopped
-from bires.running import train
-from bires.runs import Folder
+from bires.runs.folder import Folder
+from bires.settings.options import Cohorts, Options, Progress, Stopped
+from bires.settings.recipes import recipe_of
 from bires.studies.plan import Job
-from bires.trainer import Trainer
+from bires.training.running import train
+from bires.training.trainer import Trainer
 
 SECONDS = 4.0
 """About how long the steps of a population are timed."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bires import algorithms
-from bires import config as configs
-from bires.api import make_config
-from bires.config import Config
 from bires.errors import UserError, unknown
-from bires.runs import Run
+from bires.runs.run import Run
+from bires.runs.tables import read_csv
+from bires.settings import algorithms
+from bires.settings import config as configs
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.validation import validate
 from bires.studies.records import SCALES, STUDIES, Part, Study
-from bires.tables import read_csv
-from bires.validation import validate
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bires import summary
-from bires.curves import Panel, collect
+from bires.analysis import summary
+from bires.analysis.curves import Panel, collect
+from bires.analysis.report.content import Judged
+from bires.analysis.report.write import write
+from bires.analysis.statistics import Estimate
 from bires.errors import UserError
-from bires.report.content import Judged
-from bires.report.write import write
-from bires.runs import Run
-from bires.statistics import Estimate
+from bires.runs.run import Run
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about, guess
 

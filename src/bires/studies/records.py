@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bires.defaults import ATARI
-from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.envs.tasks import ATARI, DMCONTROL, MUJOCO
 from bires.studies.claims import (
     Claim,
     best_eta,
@@ -28,7 +27,7 @@ PLANNERS = ("ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
 
 @dataclass(frozen=True)
 class Part:
-    """Populations with the same settings (fields of `bires.config.Config`), one for each task."""
+    """Populations with the same settings (fields of `bires.settings.config.Config`), one for each task."""
 
     tasks: tuple[str, ...]
     settings: Mapping[str, Any]

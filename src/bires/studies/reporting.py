@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bires.config import Config
-from bires.curves import Panel, collect
+from bires.analysis.curves import Panel, collect
+from bires.analysis.report.content import About, Judged
+from bires.analysis.report.write import write
 from bires.errors import UserError
-from bires.report.content import About, Judged
-from bires.report.write import write
-from bires.runs import Run
+from bires.runs.run import Run
+from bires.settings.config import Config
 from bires.studies import plan
 from bires.studies.records import STUDIES, Part, Study
 

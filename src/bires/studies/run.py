@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bires import config as configs
-from bires.api import start
-from bires.display import Display
 from bires.errors import UserError
-from bires.options import Options, Stopped
-from bires.running import CannotGoOn, require_same
-from bires.runs import Run
+from bires.runs.run import Run
+from bires.settings import config as configs
+from bires.settings.options import Options, Stopped
 from bires.studies.plan import Job
+from bires.training.display import Display
+from bires.training.running import CannotGoOn, require_same
+from bires.training.start import start
 
 Failures = dict[Path, str]
 """Run folder → why it could not be run."""
@@ -44,7 +44,7 @@ class Outcome:
 def attempt(config: dict[str, Any], path: str, settings: dict[str, Any], command: list[str]) -> dict[str, str]:
     """One population, as plain data, from wherever it is to its end: nothing, or how it `failed` or `stopped`.
 
-    Raises `bires.options.Stopped` when the process is asked to stop, unless something must be mended first.
+    Raises `bires.settings.options.Stopped` when the process is asked to stop, unless something must be mended first.
     """
     sys.argv = command  # what the manifest says
     try:

@@ -22,17 +22,17 @@ from typing import Any
 
 import jax
 
-from bires import config as configs
-from bires import hardware, mps
-from bires.api import stoppable
-from bires.display import Display
 from bires.errors import UserError
-from bires.options import Options
-from bires.processes import launch
+from bires.machine import hardware, mps
+from bires.machine.processes import launch
+from bires.settings import config as configs
+from bires.settings.options import Options
 from bires.studies import estimate
-from bires.studies.board import Board, last_step
 from bires.studies.plan import Job
+from bires.studies.progress import Board, last_step
 from bires.studies.run import Failures, StudyStopped, Way
+from bires.training.display import Display
+from bires.training.start import stoppable
 
 LOOK_S = 0.5
 STOP_S = 300.0

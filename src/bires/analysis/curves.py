@@ -1,0 +1,183 @@
+"""Learning curves of runs, by task and kind of member, on one grid of steps per task.
+
+What is not there is handled so, everywhere:
+
+- *Unequal lengths*: the curves of a task are cut to the steps that all of them have.
+- *Diverged members* count. They were frozen, so their last evaluation stands for the rest of their curve; leaving them
+  out would reward an algorithm for losing its worst runs. How many there are is told beside every number.
+- *Missing members*, which have no evaluation at all, are left out and counted.
+- *The same member in several runs* (one kind, one seed) is one member, with the longest of its curves: equal seeds make
+  equal members, and counting them twice would make intervals narrower than they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bires.runs.run import Run
+from bires.settings import config as configs
+
+BASELINES = ("ddpg", "bi-res-ddpg(0)", "to-res-ddpg(0)", "dqn", "bi-res-dqn(0)")
+"""What others are compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
+NUMBERS = (*configs.GRID, *configs.PLANNING_NUMBERS)
+POOLED = ("task", "algorithm", "rule", "eta", "planner", "planning_eta", "seed", "log_every", "steps", *NUMBERS)
+"""Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of one kind of member on one task."""
+
+    task: str
+    label: str
+    algorithm: str
+    eta: float | None
+    steps: np.ndarray
+    returns: np.ndarray
+    """(members × points)."""
+    seeds: tuple[int, ...]
+    diverged_at: tuple[int | None, ...]
+    missing: int
+    """Members without any evaluation."""
+    name: str
+    """The label without `numbers`."""
+    numbers: frozenset[tuple[str, float]]
+    """What tells it apart from other kinds of the same name: the numbers that the runs vary."""
+
+    @property
+    def diverged(self) -> int:
+        return sum(step is not None for step in self.diverged_at)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves that one panel of a figure shows: one task, one set of common settings, all on the same steps."""
+
+    title: str
+    task: str
+    kinds: tuple[Curves, ...]
+    runs: tuple[Run, ...]
+
+    def kind(self, label: str) -> Curves | None:
+        return next((kind for kind in self.kinds if kind.label == label and len(kind.returns)), None)
+
+    def base_of(self, kind: Curves) -> Curves | None:
+        """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them."""
+        there = [base for base in self.kinds if len(base.returns) and base.numbers <= kind.numbers]
+        return next((base for name in BASELINES for base in there if base.name == name), None)
+
+
+def collect(runs: Iterable[Run]) -> list[Panel]:
+    """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
+    groups: dict[str, list[Run]] = {}
+    for run in {run.path.resolve(): run for run in runs}.values():  # a folder may be named twice
+        common = {key: value for key, value in settings_of(run).items() if key not in POOLED}
+        groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
+    titles = distinct_titles([group[0] for group in groups.values()])
+    return [
+        Panel(title, group[0].config.task, tuple(curves(*group)), tuple(group))
+        for title, group in zip(titles, groups.values(), strict=True)
+    ]
+
+
+def distinct_titles(runs: Sequence[Run]) -> list[str]:
+    """The tasks' names, with as many settings as it takes to tell panels of the same task apart."""
+    titles = []
+    for run in runs:
+        mine = settings_of(run)
+        twins = [theirs for theirs in map(settings_of, runs) if theirs["task"] == mine["task"] and theirs != mine]
+        title = run.config.task
+        for name in (name for name in mine if name not in POOLED):
+            if any(theirs[name] != mine[name] for theirs in twins):
+                title += f", {name}={mine[name]}"
+                twins = [theirs for theirs in twins if theirs[name] == mine[name]]
+        titles.append(title)
+    return titles
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    return configs.to_json(run.config)
+
+
+def curves(*runs: Run) -> list[Curves]:
+    """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
+    tables = [run.members for run in runs]
+    varied = varying(row for table in tables for row in table.rows())
+    members: dict[tuple[str, int], dict[str, Any]] = {}
+    for run, table in zip(runs, tables, strict=True):
+        seen = evaluations_of(run)
+        for row in table.rows():
+            row["curve"] = seen.get(row["member"], {})
+            who = (label_of(row, varied), row["seed"])
+            if who not in members or len(row["curve"]) > len(members[who]["curve"]):
+                members[who] = row
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for (label, _), row in members.items():
+        kinds.setdefault(label, []).append(row)
+    whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
+    if not whole:  # nobody lived: as far as anybody came
+        whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
+    common: set[int] = set(whole[0]).intersection(*whole[1:])
+    steps = np.array(sorted(common), dtype=np.int64)
+    return [kind_of(runs[0].config.task, label, rows, steps, varied) for label, rows in kinds.items()]
+
+
+def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """The numbers in which some members differ."""
+    known = list(rows)
+    return [name for name in NUMBERS if len({number_of(row, name) for row in known} - {None}) > 1]
+
+
+def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
+    there = [row for row in rows if row["curve"]]
+    returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    return Curves(
+        task,
+        label,
+        rows[0]["algorithm"],
+        number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
+        steps,
+        np.array(returns, float).reshape(len(there), len(steps)),
+        tuple(row["seed"] for row in there),
+        tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
+        len(rows) - len(there),
+        label_of(rows[0], ()),
+        frozenset(numbers_of(rows[0], varied)),
+    )
+
+
+def carried(curve: dict[int, float], step: int) -> float:
+    """The curve at a step, or where it ended before."""
+    if step in curve:
+        return curve[step]
+    before = [earlier for earlier in curve if earlier < step]
+    return curve[max(before)] if before else float("nan")
+
+
+def evaluations_of(run: Run) -> dict[int, dict[int, float]]:
+    """Member → step → mean return."""
+    table = run.evaluations
+    result: dict[int, dict[int, float]] = {}
+    for member, step, value in zip(table["member"], table["step"], table["return_mean"], strict=True):
+        result.setdefault(int(member), {})[int(step)] = float(value)
+    return result
+
+
+def number_of(row: dict[str, Any], name: str) -> float | None:
+    """A member's number; None where it has none (runs from before planning lack the columns)."""
+    value = row.get(name, "")
+    return None if value == "" or value != value else float(value)
+
+
+def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
+    label = configs.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
+    return label + "".join(f" {name}={number:g}" for name, number in numbers_of(row, varied))
+
+
+def numbers_of(row: dict[str, Any], varied: Sequence[str]) -> list[tuple[str, float]]:
+    """Those of the varied numbers that a member has."""
+    return [(name, number) for name in varied if (number := number_of(row, name)) is not None]

@@ -1,0 +1,165 @@
+"""Curves for other people's viewers: TensorBoard event files, and Weights & Biases runs written offline.
+
+The CSV files of a run folder stay the truth. An export is made from them as a whole and replaces the one before, found
+by the member's id, which depends on the run and the member alone: nothing is doubled after a resume or a second export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bires.analysis.curves import label_of, number_of, varying
+from bires.errors import UserError
+from bires.runs.run import Run
+from bires.settings import config as configs
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One member as a viewer shows it."""
+
+    id: str
+    """The same after a resume, a second export or a move of the folder."""
+    task: str
+    group: str
+    """Its algorithm, with η and whatever else the exported runs vary."""
+    name: str
+    """Its seed."""
+    start: float
+    """When its run began, in seconds since 1970: steps have no times of their own."""
+    about: dict[str, Any]
+    """Its settings and its run's."""
+    points: tuple[tuple[int, dict[str, float]], ...]
+    """By step: everything known there."""
+
+
+def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
+    """Writes the members of some runs; what to type to see them."""
+    library = require({"tensorboard": "tensorboardX", "wandb": "wandb"}[to], to)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+    found = subjects(runs)
+    if to == "tensorboard":
+        to_tensorboard(library, found, out)
+        return f"{len(found)} members; look at them with `tensorboard --logdir {out}`"
+    to_wandb(library, found, out, project)
+    return f"{len(found)} members, offline; upload them with `wandb sync {out / 'wandb'}/offline-run-*`"
+
+
+def require(library: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise UserError(f"--to {extra} needs {library} ({error}): `pip install 'bires[{extra}]'`.") from error
+
+
+def subjects(runs: Sequence[Run]) -> list[Subject]:
+    """The members of all runs; those that would have the same name carry their id."""
+    tables = [run.members for run in runs]
+    varied = varying(row for table in tables for row in table.rows())
+    found: list[Subject] = []
+    for run, table in zip(runs, tables, strict=True):
+        seen = points(run, set(table))
+        found += [subject(run, row, label_of(row, varied), seen.get(row["member"], {})) for row in table.rows()]
+    found = list({one.id: one for one in found}.values())  # a folder may be named twice
+    taken = Counter((one.task, one.group, one.name) for one in found)
+    return [
+        replace(one, name=f"{one.name}-{one.id}") if taken[one.task, one.group, one.name] > 1 else one for one in found
+    ]
+
+
+def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str, float]]) -> Subject:
+    lasting = {key: value for key, value in run.manifest["config"].items() if key not in ("steps", "log_every")}
+    identity = json.dumps([run.manifest["start"], lasting, row["member"]], sort_keys=True)
+    settings = {key: value for key, value in row.items() if value == value and value != ""}
+    about = {**configs.to_json(run.config), **settings, "eta": number_of(row, "eta")}
+    about |= {key: run.manifest.get(key) for key in ("command", "versions", "commit", "cpu", "device")}
+    return Subject(
+        hashlib.sha256(identity.encode()).hexdigest()[:10],
+        run.config.task.replace("/", "-").replace(":", "-"),
+        label,
+        f"seed-{row['seed']}",
+        datetime.fromisoformat(run.manifest["start"]).timestamp(),
+        about,
+        tuple(sorted(seen.items())),
+    )
+
+
+def points(run: Run, settings: set[str]) -> dict[int, dict[int, dict[str, float]]]:
+    """Member → step → name → value; what is not finite is left out, as viewers choke on it."""
+    found: dict[int, dict[int, dict[str, float]]] = {}
+    for kind, table in (("evaluation", run.evaluations), ("training", run.metrics)):
+        names = [name for name in table if name not in settings and name != "step"]
+        for row in table.rows():
+            values = {f"{kind}/{name}": float(row[name]) for name in names if math.isfinite(row[name])}
+            found.setdefault(row["member"], {}).setdefault(row["step"], {}).update(values)
+    return found
+
+
+# TensorBoard: out/TASK/ALGORITHM/seed-N/events.out.tfevents.START.ID
+
+
+def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
+    for one in found:
+        folder = out / one.task / one.group / one.name
+        path = folder / f"events.out.tfevents.{one.start:.0f}.{one.id}"
+        with tempfile.TemporaryDirectory(dir=out, prefix=".part-") as aside:
+            writer = library.SummaryWriter(aside)
+            writer.add_text("about", f"```json\n{json.dumps(one.about, indent=2)}\n```", 0, walltime=one.start)
+            for step, values in one.points:
+                for name, value in values.items():
+                    writer.add_scalar(name, value, step, walltime=one.start)
+            writer.close()
+            (written,) = Path(aside).iterdir()
+            for old in out.glob(f"*/*/*/events.out.tfevents.*.{one.id}"):
+                remove(old, out)
+            folder.mkdir(parents=True, exist_ok=True)
+            written.replace(path)
+
+
+def remove(path: Path, upto: Path) -> None:
+    """Removes a file, and the folders above it that are empty then."""
+    path.unlink()
+    for folder in path.parents:
+        if folder == upto or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+# Weights & Biases: out/wandb/offline-run-TIME-ID/
+
+
+def to_wandb(library: Any, found: Sequence[Subject], out: Path, project: str) -> None:
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # offline means offline
+    settings = library.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
+    for one in found:
+        for old in (out / "wandb").glob(f"offline-run-*-{one.id}"):
+            shutil.rmtree(old)
+        run = library.init(
+            project=project,
+            id=one.id,
+            name=one.name,
+            group=one.group,
+            job_type=one.task,
+            config=one.about,
+            dir=str(out),
+            mode="offline",
+            settings=settings,
+        )
+        for step, values in one.points:
+            run.log(values, step=step)
+        run.finish()

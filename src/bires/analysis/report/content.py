@@ -1,0 +1,168 @@
+"""What the HTML report shows, as plain data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bires.analysis import statistics, summary
+from bires.analysis.curves import Curves, Panel
+from bires.analysis.figures import Styles, eta_styles, styles
+from bires.analysis.statistics import Estimate
+from bires.runs.run import Run
+from bires.settings import config as configs
+
+LEVELS = np.linspace(0.0, 2.5, 51)
+"""Where performance profiles are taken: scores in units of the baseline's mean."""
+CROWDED = 8
+"""More kinds of member than this in a panel are spread over one panel per algorithm."""
+FILES = ("evaluations.csv", "members.csv", "metrics.csv", "manifest.json")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim of the paper beside what was measured."""
+
+    statement: str
+    paper: str
+    value: Estimate | None
+    unit: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class About:
+    """What a report says of itself."""
+
+    title: str
+    summary: str
+    notes: tuple[str, ...] = ()
+    claims: tuple[Judged, ...] = ()
+    command: str = ""
+
+
+def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
+    """Everything the page needs; links are relative to the folder ``out``."""
+    panels = found.panels
+    runs = [run for panel in panels for run in panel.runs]
+    look = looks(panels)
+    return {
+        "title": about.title,
+        "summary": about.summary,
+        "notes": list(about.notes),
+        "claims": [asdict(claim) | {"value": number(claim.value)} for claim in about.claims],
+        "command": about.command,
+        "panels": [drawn for panel in panels for drawn in panel_data(panel, look)],
+        "rows": summary.as_json(found.rows),
+        "totals": [total_data(total) for total in found.totals],
+        "profiles": profiles(panels, look),
+        "diverged": [
+            {"task": panel.title, "kind": kind.label, "seed": seed, "step": step}
+            for panel in panels
+            for kind in panel.kinds
+            for seed, step in zip(kind.seeds, kind.diverged_at, strict=True)
+            if step is not None
+        ],
+        "runs": [run_data(run, out) for run in runs],
+        "versions": versions(runs),
+    }
+
+
+def looks(panels: Sequence[Panel]) -> Styles:
+    """Colours by kind, or by η where there are too many kinds for that."""
+    return eta_styles(panels) if any(crowded(panel) for panel in panels) else styles(panels)
+
+
+def crowded(panel: Panel) -> bool:
+    return len(panel.kinds) > CROWDED
+
+
+def panel_data(panel: Panel, look: Styles) -> list[dict[str, Any]]:
+    """A panel as one drawing, or one for each algorithm."""
+    parts = {panel.title: list(panel.kinds)}
+    if crowded(panel):
+        algorithms = dict.fromkeys(kind.algorithm for kind in panel.kinds)
+        parts = {f"{panel.title}, {name}": [k for k in panel.kinds if k.algorithm == name] for name in algorithms}
+    steps = panel.kinds[0].steps.tolist() if panel.kinds else []
+    return [
+        {"title": title, "steps": steps, "kinds": [kind_data(kind, look) for kind in kinds]}
+        for title, kinds in parts.items()
+    ]
+
+
+def kind_data(kind: Curves, look: Styles) -> dict[str, Any]:
+    return {
+        "label": kind.label,
+        "algorithm": kind.algorithm,
+        "eta": kind.eta,
+        "seeds": list(kind.seeds),
+        "returns": [[float(f"{value:.5g}") for value in row] for row in kind.returns.tolist()],
+        **look_data(look[kind.label]),
+    }
+
+
+def look_data(look: tuple[Any, Any]) -> dict[str, str]:
+    """Colour and dash as SVG writes them."""
+    colour, dash = look
+    if not isinstance(colour, str):
+        colour = "#" + "".join(f"{round(255 * part):02x}" for part in colour[:3])
+    dashes = {"-": "", "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
+    text = dashes[dash] if isinstance(dash, str) else " ".join(str(2 * part) for part in dash[1])
+    return {"colour": colour, "dash": text}
+
+
+def number(found: Estimate | None) -> dict[str, float | None] | None:
+    return None if found is None else summary.plain(found)
+
+
+def total_data(total: summary.Total) -> dict[str, Any]:
+    return {name: number(value) if isinstance(value, Estimate) else value for name, value in vars(total).items()}
+
+
+def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
+    """The performance profile of every kind that ran beside its baseline on at least two tasks."""
+    lines = []
+    for label in dict.fromkeys(kind.label for panel in panels for kind in panel.kinds):
+        base, other = summary.scores(panels, label)
+        if other.ndim < 2 or other.shape[1] < 2:
+            continue
+        normal = statistics.normalise(other, base)
+        found = statistics.band(lambda scores: statistics.profile(scores, LEVELS), normal)
+        parts = [[None if np.isnan(x) else round(x, 4) for x in part.tolist()] for part in found]
+        names = dict(zip(("value", "low", "high"), parts, strict=True))
+        lines.append({"label": label, **look_data(look[label]), **names})
+    return {"levels": [round(x, 4) for x in LEVELS.tolist()], "lines": lines}
+
+
+def run_data(run: Run, out: Path) -> dict[str, Any]:
+    manifest = run.manifest
+    return {
+        "task": run.config.task,
+        "members": run.members.height,
+        "steps": run.config.steps,
+        "protocol": run.config.protocol,
+        "hardware": " · ".join(dict.fromkeys(filter(None, (manifest.get("cpu"), manifest.get("device"))))),
+        "start": manifest.get("start"),
+        "end": manifest.get("end"),
+        "files": [
+            {"name": name.split(".")[0], "href": Path(os.path.relpath(run.path / name, out)).as_posix()}
+            for name in FILES
+            if (run.path / name).exists()
+        ],
+    }
+
+
+def versions(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Settings and versions, once for all runs that share them."""
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        kept = {key: run.manifest.get(key) for key in ("command", "commit", "precision", "versions")}
+        settings = {key: value for key, value in configs.to_json(run.config).items() if key != "task"}
+        groups.setdefault(json.dumps(kept | {"settings": settings}, indent=1), []).append(run.config.task)
+    return [{"tasks": tasks, "text": text} for text, tasks in groups.items()]

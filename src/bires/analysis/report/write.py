@@ -1,0 +1,115 @@
+"""Writes a report: report.html, figures, and the tables behind them."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from bires.analysis import figures, summary
+from bires.analysis.curves import Panel
+from bires.analysis.report.content import About, content, crowded
+from bires.analysis.statistics import Estimate, mean_and_error
+from bires.analysis.summary import Found
+from bires.errors import UserError
+from bires.runs.folder import cell, write_whole
+
+
+def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
+    """All files of a report; the same curves give the same bytes."""
+    if not panels:
+        raise UserError("There is no curve to report yet: no run has been evaluated.")
+    found = summary.find(panels)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return [page(found, out, about), *tables(found, out, about), *draw(found, out)]
+    except OSError as error:
+        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+
+
+def page(found: Found, out: Path, about: About) -> Path:
+    """report.html: everything inside, nothing loaded."""
+    folder = resources.files("bires.analysis.report")
+    # "<" is escaped so that no text in the data can end the script element it is in.
+    data = json.dumps(content(found, about, out), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    text = folder.joinpath("page.html").read_text(encoding="utf-8")
+    for mark, part in {
+        "__TITLE__": html.escape(about.title),
+        "__STYLE__": folder.joinpath("page.css").read_text(encoding="utf-8"),
+        "__SCRIPT__": folder.joinpath("page.js").read_text(encoding="utf-8"),
+        "__DATA__": data,
+    }.items():
+        text = text.replace(mark, part, 1)
+    write_whole(out / "report.html", text)
+    return out / "report.html"
+
+
+def tables(found: Found, out: Path, about: About) -> list[Path]:
+    """summary.csv, totals.csv, curves.csv (what the figures show) and, for a study, claims.csv."""
+    records = {
+        "summary": [vars(row) for row in found.rows],
+        "curves": list(points(found.panels)),
+        "totals": [vars(total) for total in found.totals],
+        "claims": [vars(claim) for claim in about.claims],
+    }
+    return [table(out / f"{name}.csv", rows) for name, rows in records.items() if rows]
+
+
+def points(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
+    """Mean and standard error of every kind at every step."""
+    for panel in panels:
+        for kind in panel.kinds:
+            if not kind.returns.size:
+                continue
+            for step, mean, error in zip(kind.steps, *mean_and_error(kind.returns), strict=True):
+                yield {
+                    "task": panel.title,
+                    "kind": kind.label,
+                    "step": int(step),
+                    "members": len(kind.returns),
+                    "mean": float(mean),
+                    "error": float(error),
+                }
+
+
+def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
+    """Records as CSV; an estimate is three columns."""
+    rows = list(records)
+    estimates = {name for row in rows for name, value in row.items() if isinstance(value, Estimate)}
+
+    def columns(name: str) -> list[str]:
+        return [name, f"{name}_low", f"{name}_high"] if name in estimates else [name]
+
+    def cells(name: str, value: Any) -> list[Any]:
+        if name not in estimates:
+            return [cell(value)]
+        return [cell(part) for part in vars(value).values()] if value is not None else ["", "", ""]
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column for name in (rows[0] if rows else ()) for column in columns(name))
+    writer.writerows([part for name, value in row.items() for part in cells(name, value)] for row in rows)
+    write_whole(path, text.getvalue())
+    return path
+
+
+def draw(found: Found, out: Path) -> list[Path]:
+    """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks."""
+    panels, gains = found.panels, found.improvements()
+
+    def paths(name: str) -> list[Path]:
+        return [out / f"{name}.{kind}" for kind in figures.KINDS]
+
+    if any(crowded(panel) for panel in panels):
+        written = figures.save_variants(panels, *paths("variants"))
+    else:
+        written = figures.save_curves(panels, *paths("curves"))
+    for label, bars in gains.items():
+        name = "auc" if len(gains) == 1 else f"auc-{label}"
+        written += figures.save_bars(panels, bars, f"{label} over its baseline", *paths(name))
+    return written

@@ -1,0 +1,44 @@
+"""How commands run and report: flags that many of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bires.settings.options import Cohorts, Options
+
+
+class Interrupted(Exception):
+    """A run that was asked to stop, and can be continued."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a command runs and reports; nothing here changes results."""
+
+    workers: int | None = None
+    """Environment processes; 0: none, step them here; default: chosen by size."""
+    cohorts: Cohorts = Options.cohorts
+    """On a CPU each core updates a cohort of the members: in a thread of this process, or in a process of its own
+    (faster, but slower to start); by-size: processes for runs of more than about twenty seconds. Beside a GPU
+    processes share it through NVIDIA's MPS; by-size: one for every four cores, from eight members each on, if MPS is
+    there."""
+    checkpoint_minutes: float = Options.checkpoint_minutes
+    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    keep_going: bool = False
+    """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
+    quiet: bool = False
+    """Print nothing but errors."""
+    json: bool = False
+    """Print one JSON object per line, for machines."""
+
+    def options(self) -> Options:
+        return Options(self.workers, self.cohorts, self.checkpoint_minutes, self.keep_going)
+
+
+@dataclass(frozen=True)
+class Output(Manner):
+    """How a command runs and reports, and where it writes; nothing here changes results."""
+
+    out: Path | None = None
+    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""

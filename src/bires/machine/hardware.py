@@ -1,0 +1,292 @@
+"""Where a population runs: devices, cohorts and compiler options, and whether it fits."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import psutil
+
+from bires.errors import UserError
+from bires.machine import mps
+
+settings: Any = jax.config
+
+CPU_OPTIONS: dict[str, str | bool] = {
+    # XLA's newer matrix kernels are slower than the older ones at these sizes (see docs/performance.md).
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
+
+
+SPLIT = 32
+"""From so many members per accelerator on, two cohorts share it."""
+
+
+BESIDE = 4
+"""Cores that step the environments of one process beside an accelerator."""
+EACH = 8
+"""From so many members per process on, cohorts beside an accelerator have processes of their own."""
+SHIFTS = 2
+"""Environment workers per core beside an accelerator: while one waits for its members' actions, another steps."""
+CREW = 4
+"""Members for which it pays to have one worker more than there are cores."""
+
+
+SMALL = 1e8
+"""Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
+
+
+SHARED = 3e8
+"""Floating-point operations of a member's step from which on several cores may share them."""
+ALONGSIDE = 3e7
+"""Those from which on it pays to let a member's environment step on another core meanwhile."""
+
+
+LONG_S = 20.0
+"""About how long a run takes from which on it pays to start a process for each cohort."""
+CALL_S = 0.5e-3
+CORE_FLOPS = 1e10
+"""About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
+
+
+TELLING_S = 0.5e-3
+"""About what waking a worker and waiting for its reply costs on a busy machine."""
+FEW = 2
+"""Cores that need no help to be busy."""
+
+
+def cores() -> int:
+    """Cores this process may use: those it is bound to, or fewer where BIRES_CORES says so (shares, containers)."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = os.environ.get("BIRES_CORES", "")
+    return min(bound, max(1, int(share))) if share.isdecimal() else bound
+
+
+@contextmanager
+def confined(number: int, size: int) -> Iterator[None]:
+    """Shows this process no more than ``size`` of its cores, where the system can: those of share ``number``.
+
+    XLA has as many threads as it sees cores when it starts. With one it does all in the thread that asks, which is
+    right for a process that needs one core. Afterwards the system may put the process on any core again.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    bound = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(bound)[number * size :][:size] or bound)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, bound)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One device per cohort, and how its programs are compiled."""
+
+    devices: tuple[Any, ...]
+    cohorts: tuple[np.ndarray, ...]
+    """The members of each cohort."""
+    options: dict[str, str | bool]
+    spare: bool = False
+    """Whether every member has another core for its environment."""
+
+    @property
+    def platform(self) -> str:
+        return str(self.devices[0].platform)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether cohorts can update while their environments step: they do not share cores."""
+        return self.platform != "cpu" or self.spare
+
+    @property
+    def largest_share(self) -> float:
+        """The part of the members that one memory has to hold: all of them on a CPU, else those of one device."""
+        if self.platform == "cpu":
+            return 1.0
+        held = Counter[Any]()
+        for device, cohort in zip(self.devices, self.cohorts, strict=True):
+            held[device] += len(cohort)
+        return max(held.values()) / held.total()
+
+    @property
+    def threads(self) -> int:
+        """XLA's threads in the process of a cohort; beside an accelerator they only compile."""
+        if self.platform != "cpu":
+            return cores()
+        return max(1, cores() // len(self.cohorts)) if self.options.get("xla_cpu_multi_thread_eigen") else 1
+
+    def workers_each(self, count: int) -> int:
+        """The processes of each cohort, when all of them have ``count``."""
+        return max(1, count // len(self.cohorts)) if count else 0
+
+
+def prepare() -> None:
+    """Before JAX starts its backend: one CPU device per core, and a compilation cache that survives the process.
+
+    A CPU computes in the thread that asks (cohorts have one each): handing over to a thread of XLA's costs more.
+    """
+    settings.update("jax_cpu_enable_async_dispatch", False)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others may want some of a GPU's memory, too
+    if settings.jax_num_cpu_devices < 0:  # not said otherwise with JAX_NUM_CPU_DEVICES
+        try:
+            settings.update("jax_num_cpu_devices", cores())
+        except RuntimeError:
+            pass  # the backend runs already: its devices are what there is
+    if settings.jax_compilation_cache_dir is None:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        settings.update("jax_compilation_cache_dir", str(Path(root) / "bires" / "xla"))
+        settings.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
+    """Whether cohorts should have processes of their own: for longer runs on several cores; with accelerators, if many.
+
+    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
+    member has nobody to get in the way of, unless it is so small that XLA's threads do not help it.)
+    ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
+    """
+    prepare()
+    here = cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ
+    if jax.default_backend() != "cpu":
+        here |= groups() < 2 or members < EACH * groups()
+    each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
+    long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
+    return long and not here and (members > 1 or work < SHARED)
+
+
+def groups() -> int:
+    """How many processes share an accelerator, when several do."""
+    return max(1, cores() // BESIDE)
+
+
+def can_share() -> bool:
+    """Whether several processes can compute here at the same time."""
+    backend = jax.default_backend()
+    return backend == "cpu" or (backend == "gpu" and mps.environment() is not None)
+
+
+def environment(platform: str) -> dict[str, str]:
+    """The environment variables of a process that computes on a platform as this one does, beside others."""
+    return {"JAX_PLATFORMS": "cpu"} if platform == "cpu" else mps.environment() or {}
+
+
+def only_device(platform: str, which: int) -> Any:
+    """The device of a process that computes on one of those of its machine, and starts no other."""
+    if platform != "cpu":
+        settings.update("jax_cuda_visible_devices", str(which))
+        prefer_precision()
+    prepare()
+    device = jax.devices()[0]
+    if device.platform != platform:
+        raise RuntimeError(f"asked for {platform} {which}, JAX gives {device}")
+    return device
+
+
+def prefer_precision() -> None:
+    """Products of float32 are products of float32: left to itself, XLA on an accelerator may round factors to TF32."""
+    settings.update("jax_default_matmul_precision", "float32")
+
+
+def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
+    """Splits a population over the devices. ``work``: the floating-point operations of a member's step.
+
+    On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores.
+    Where members are few, large ones share them after all, and others leave a core to their environments. A little work
+    stays on one core, unless cohorts have processes of their own (or JAX_NUM_CPU_DEVICES asks for more). How numbers
+    are rounded depends on the cohorts (and on the machine), not on whether they have processes.
+
+    On an accelerator populations have two cohorts if their environments take longer than starting a second program; or
+    one for every few cores, where cohorts have processes.
+    """
+    prepare()
+    devices: Sequence[Any] = jax.devices()
+    options: dict[str, str | bool] = {}
+    spare = False
+    if devices[0].platform == "cpu":
+        little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
+        count = 1 if little and not processes else min(members, len(devices))
+        threads = members < cores() and work >= SHARED
+        spare = 2 * members <= cores() and ALONGSIDE <= work < SHARED
+        options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
+    else:
+        prefer_precision()
+        few = len(devices) * (2 if members >= SPLIT * len(devices) else 1)
+        count = min(members, max(len(devices), groups()) if processes else few)
+    cohorts = tuple(np.array_split(np.arange(members), count))
+    return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options, spare)
+
+
+def choose_workers(members: int, asked: int | None, portable: bool, step_seconds: float = math.inf) -> int:
+    """Environment processes: one per core, beside an accelerator up to two, unless they would only be waited for.
+
+    That is so for a single member or core; when all steps of the population together (``step_seconds`` each) take less
+    time than telling another process; and on two cores, which the cohorts' own threads keep busy. (Measured:
+    docs/performance.md.)
+    """
+    if asked is not None:
+        if asked < 0:
+            raise UserError(f"--workers was given {asked}; accepted: whole numbers from 0 (0: no extra processes).")
+        if asked > 0 and not portable:
+            raise UserError(
+                "This environment exists in this process only (it was registered with a class of the main script), so "
+                "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
+            )
+        return asked
+    if members == 1 or cores() == 1 or not portable:
+        return 0
+    alone = jax.default_backend() == "cpu"
+    busy = alone and cores() <= FEW and step_seconds < math.inf
+    if busy or members * step_seconds < TELLING_S:
+        return 0
+    return min(members, cores() if alone else max(cores(), min(SHIFTS * cores(), members // CREW)))
+
+
+@cache
+def accepts(name: str, value: str | bool) -> bool:
+    """Whether this version of XLA knows a compiler option."""
+    try:
+        jax.jit(lambda x: x + 1, compiler_options={name: value})(jnp.zeros(())).block_until_ready()
+    except Exception:
+        return False
+    return True
+
+
+def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
+    """The memory there is, or a refusal that says what would fit."""
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    there = int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else free_memory()
+    if needed > 0.9 * there:
+        fits = int(capacity * max(0.0, 0.8 * there - (needed - replay)) / max(replay, 1))
+        advice = f"--replay {fits} would fit" if fits >= 1000 else "even the smallest replay would not fit"
+        raise UserError(
+            f"This population needs {gigabytes(needed)} of memory ({gigabytes(replay)} of it replay); "
+            f"{gigabytes(there)} are free on {device}. {advice}; or train fewer members at once."
+        )
+    return there
+
+
+def free_memory(container: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of this machine's memory that are free, or what its container may still take."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        limit, used = ((container / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        kept = dict(line.split() for line in (container / "memory.stat").read_text().splitlines())["inactive_file"]
+        return min(free, int(limit) - int(used) + int(kept))  # what files keep is given back when asked for
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit
+        return free
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

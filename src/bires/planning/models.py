@@ -1,0 +1,182 @@
+"""A deterministic model of the environment: networks that predict the change of the observation, and the reward.
+
+Pure functions of one member, which holds an ensemble of E such models (E = 1: the paper's). Every model of an ensemble
+starts from weights of its own and trains on batches of its own; they predict their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bires.agents import optimisers
+from bires.agents.networks import Dense, dense, orthogonal
+from bires.agents.optimisers import Averages, clip_norm, descend, norm
+from bires.types import Space, Transition
+
+SMALLEST_SPREAD = 1e-3
+"""Dimensions that vary less than this are not scaled up further."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The sizes of a model and of its training."""
+
+    change: tuple[int, ...]
+    """Hidden layers of the network for s' − s."""
+    reward: tuple[int, ...]
+    """Hidden layers of the network for r."""
+    batch: int
+    updates: int
+    """Updates per environment step."""
+    normalised: bool
+    """Whether inputs and targets are normalised by their running moments."""
+    learning_rate: float = 1e-3
+    clip: float = 0.5
+    """Bound of the gradient's norm."""
+
+
+SCALES = {
+    "paper": Scale((512,) * 8, (128,) * 4, batch=1024, updates=4, normalised=False),
+    "small": Scale((128, 128), (64, 64), batch=256, updates=1, normalised=True),
+}
+
+
+Predict = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+"""observations, actions → rewards, next observations."""
+
+
+class Networks(NamedTuple):
+    """One model's weights."""
+
+    change: tuple[Dense, ...]
+    reward: tuple[Dense, ...]
+
+
+class Moments(NamedTuple):
+    """Running mean and sum of squared deviations of vectors [s, s' − s, r]."""
+
+    rows: jax.Array
+    """How many vectors."""
+    mean: jax.Array
+    squares: jax.Array
+
+
+class Ensemble(NamedTuple):
+    """The models of one member: weights and optimiser have E in front."""
+
+    networks: Networks
+    adam: Averages
+    moments: Moments
+
+
+def init(rng: np.random.Generator, space: Space, scale: Scale, size: int) -> Ensemble:
+    """Fresh models: orthogonal weights, zero biases (the authors' code)."""
+    inputs = space.observation + space.action
+
+    def perceptron(hidden: tuple[int, ...], outputs: int) -> tuple[Dense, ...]:
+        sizes = (inputs, *hidden, outputs)
+        return tuple(Dense(orthogonal(rng, n, m, 1.0), jnp.zeros(m)) for n, m in pairwise(sizes))
+
+    made = [Networks(perceptron(scale.change, space.observation), perceptron(scale.reward, 1)) for _ in range(size)]
+    networks: Networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
+    width = 2 * space.observation + 1
+    moments = Moments(jnp.zeros(()), jnp.zeros(width), jnp.zeros(width))
+    return Ensemble(networks, optimisers.init(networks)._replace(updates=jnp.zeros(size, jnp.int32)), moments)
+
+
+def perceptron(layers: tuple[Dense, ...], x: jax.Array) -> jax.Array:
+    for layer in layers[:-1]:
+        x = jax.nn.relu(dense(layer, x))
+    return dense(layers[-1], x)
+
+
+def raw(networks: Networks, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One model's outputs for inputs [s, a]: change (batch, observation), reward (batch,)."""
+    return perceptron(networks.change, x), perceptron(networks.reward, x)[:, 0]
+
+
+class Units(NamedTuple):
+    """Shift and scale of the three things a model sees."""
+
+    observation: tuple[jax.Array, jax.Array]
+    change: tuple[jax.Array, jax.Array]
+    reward: tuple[jax.Array, jax.Array]
+
+
+def units(moments: Moments, observation: int, normalised: bool) -> Units:
+    """Means and standard deviations, or 0 and 1."""
+    mean = moments.mean if normalised else jnp.zeros_like(moments.mean)
+    spread = jnp.sqrt(moments.squares / jnp.maximum(moments.rows, 1.0))
+    scale = jnp.maximum(spread, SMALLEST_SPREAD) if normalised else jnp.ones_like(spread)
+    parts = [slice(0, observation), slice(observation, 2 * observation), -1]
+    return Units(*((mean[part], scale[part]) for part in parts))
+
+
+def inputs(unit: Units, observation: jax.Array, action: jax.Array) -> jax.Array:
+    mean, scale = unit.observation
+    return jnp.concatenate([(observation - mean) / scale, action], -1)
+
+
+def predict_each(
+    ensemble: Ensemble, normalised: bool, observation: jax.Array, action: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Every model's reward (E, batch) and next observation (E, batch, ·)."""
+    unit = units(ensemble.moments, observation.shape[-1], normalised)
+    x = inputs(unit, observation, action)
+    change, reward = jax.vmap(raw, in_axes=(0, None))(ensemble.networks, x)
+    return unit.reward[0] + unit.reward[1] * reward, observation + unit.change[0] + unit.change[1] * change
+
+
+def predict(
+    ensemble: Ensemble, normalised: bool, observation: jax.Array, action: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """r̂, ŝ': the mean over the ensemble."""
+    reward, following = predict_each(ensemble, normalised, observation, action)
+    return jnp.mean(reward, 0), jnp.mean(following, 0)
+
+
+def loss(networks: Networks, unit: Units, batch: Transition) -> jax.Array:
+    """½ |ŝ' − s'|² + ½ (r̂ − r)², summed over dimensions, mean over the batch, in the units of the networks."""
+    change, reward = raw(networks, inputs(unit, batch.observation, batch.action))
+    true_change = (batch.next_observation - batch.observation - unit.change[0]) / unit.change[1]
+    true_reward = (batch.reward - unit.reward[0]) / unit.reward[1]
+    return 0.5 * jnp.mean(jnp.sum((change - true_change) ** 2, -1) + (reward - true_reward) ** 2)
+
+
+def update(ensemble: Ensemble, scale: Scale, batch: Transition, alive: jax.Array) -> tuple[Ensemble, jax.Array]:
+    """One step of every model on its own batch (E, batch, ·): the new models, and their losses (E,).
+
+    A model whose loss or gradient is not finite stays as it was; its loss says so.
+    """
+    moments = observe(ensemble.moments, batch) if scale.normalised else ensemble.moments
+    unit = units(moments, batch.observation.shape[-1], scale.normalised)
+
+    def one(networks: Networks, adam: Averages, batch: Transition) -> tuple[Networks, Averages, jax.Array]:
+        value, gradient = jax.value_and_grad(loss)(networks, unit, batch)
+        gradient = clip_norm(gradient, norm(gradient), scale.clip)
+        finite = jnp.isfinite(value) & jnp.isfinite(jnp.sum(gradient.change[0].bias) + jnp.sum(gradient.reward[0].bias))
+        networks, adam = descend(gradient, adam, networks, jnp.float32(scale.learning_rate), alive & finite)
+        return networks, adam, value
+
+    networks, adam, losses = jax.vmap(one)(ensemble.networks, ensemble.adam, batch)
+    kept: Moments = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moments, ensemble.moments)
+    return Ensemble(networks, adam, kept), losses
+
+
+def observe(moments: Moments, batch: Transition) -> Moments:
+    """The moments with one more batch taken in (Chan et al. 1979)."""
+    rows = jnp.concatenate(
+        [batch.observation, batch.next_observation - batch.observation, batch.reward[..., None]], -1
+    ).reshape(-1, moments.mean.shape[0])
+    count, mean = jnp.float32(rows.shape[0]), jnp.mean(rows, 0)
+    total = moments.rows + count
+    difference = mean - moments.mean
+    squares = moments.squares + jnp.sum((rows - mean) ** 2, 0) + difference**2 * (moments.rows * count / total)
+    return Moments(total, moments.mean + difference * count / total, squares)

@@ -1,0 +1,321 @@
+"""A population: members that train in one compiled program.
+
+`vmap` happens here and nowhere else. The members are split into cohorts; each cohort lives on one device, and one call
+takes many steps there: ask for the environments' step, insert, sample, update, act. Cohorts are independent, so one
+updates while another's environments step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bires.agents.base import Hyper, Learner
+from bires.envs.slots import report_width
+from bires.machine.hostcalls import FLAG, Line, shape
+from bires.planning import fitting, recipe
+from bires.planning.base import Dreams
+from bires.population import replay
+from bires.population.imagination import dream
+from bires.population.program import Program, model
+from bires.population.streams import DREAM, MODEL, STEP, WARMUP, step_keys, stream
+from bires.types import Params, Space, Transition
+
+barrier: Any = jax.lax.optimization_barrier
+
+
+class State(NamedTuple):
+    """A cohort: every array has the members in front."""
+
+    learner: Learner
+    storage: Any
+    observation: jax.Array
+    first: jax.Array
+    """Whether the observation starts an episode."""
+    action: jax.Array
+    noise: Params
+    key: jax.Array
+    """The member's own key (raw data); every random number is a function of it and the step's number."""
+    alive: jax.Array
+    diverged_at: jax.Array
+    sums: jax.Array
+    """Running `SUMS` since the last log."""
+    model: Any = None
+    """Learned models; None where nobody plans with them."""
+
+
+class Incoming(NamedTuple):
+    """What the environments report of one step."""
+
+    rows: Any
+    """For each member [reward, discount, first, successor, next observation]: one array, so one transfer."""
+    observation: Any = None
+    """Where observations are pixels, the next ones are here, and successors are not asked for."""
+
+
+def incoming_shapes(space: Space, members: int) -> Incoming:
+    seen = None if space.pixels is None else shape((members, space.observation), space.dtype)
+    return Incoming(shape((members, report_width(space)), np.float32), seen)
+
+
+def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Reward, discount, first, successor, next observation."""
+    rows, o = incoming.rows, space.observation
+    seen = (rows[:, 3 : 3 + o], rows[:, 3 + o :]) if space.pixels is None else (incoming.observation,) * 2
+    return rows[:, 0], rows[:, 1], rows[:, 2] > 0, *seen
+
+
+Steps = Callable[[Line, State, Hyper, np.int32], tuple[State, jax.Array]]
+"""The host to ask (see `bires.training.bridge`), state, hyper, the first step's number → the state after as many steps
+as the host wants, the next one's number."""
+
+
+class Compiled(NamedTuple):
+    """The functions of a program."""
+
+    init: Callable[[Learner, jax.Array, jax.Array, Any], State]
+    """Learners, seeds, first observations, models → members about to take step 0."""
+    warm: Steps
+    """Steps of the warm-up: no updates, and actions at random except the last."""
+    learn: Steps
+    """Steps after the warm-up."""
+    judge: Callable[[Line, Learner, np.ndarray], jax.Array]
+    """Whom to ask (see `bires.training.evaluation`), learners, first observations: acts until that has seen enough."""
+
+
+def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> Compiled:
+    """Jits the program; the state is donated, so a step writes in place.
+
+    ``ahead``: updates that need not wait for the environments do not.
+    """
+    jit = partial(jax.jit, compiler_options=options)
+    return Compiled(
+        init=jit(partial(init, program)),
+        warm=jit(partial(repeat, partial(advance, program, False, ahead)), donate_argnums=1),
+        learn=jit(partial(repeat, partial(advance, program, True, ahead)), donate_argnums=1),
+        judge=jit(partial(judge, program)),
+    )
+
+
+Step = Callable[[Line, State, Hyper, jax.Array], tuple[State, jax.Array]]
+"""Whom to ask, state, hyper, the step's number → the state after it, whether to go on."""
+
+
+def repeat(step: Step, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+    """Steps from number ``clock`` on, at least one, until one says that it was the last; the next one's number."""
+
+    def body(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+        state, clock, _ = carry
+        state, going = step(desk, state, hyper, clock)
+        return state, clock + 1, going
+
+    state, clock, _ = jax.lax.while_loop(lambda carry: carry[2], body, (state, clock, jnp.ones((), bool)))
+    return state, clock
+
+
+def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> State:
+    agent, count = program.agent, seeds.shape[0]
+    keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
+    return State(
+        learner=learner,
+        storage=replay.init(program.space, count, program.capacity),
+        observation=observation,
+        first=jnp.ones(count, bool),
+        action=jax.vmap(lambda key: agent.random(stream(key, WARMUP)))(keys),
+        noise=jax.vmap(lambda _: agent.init_noise())(keys),
+        key=keys,
+        alive=jnp.ones(count, bool),
+        diverged_at=jnp.full(count, -1, jnp.int32),
+        sums=jnp.zeros((count, len(program.sums))),
+        model=model,
+    )
+
+
+def shapes(program: Program, count: int) -> State:
+    """What `init` makes of ``count`` members, as shapes."""
+    one = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
+    observation = shape((count, program.space.observation), program.space.dtype)
+    made: State = jax.eval_shape(partial(init, program), learner, shape((count,), np.uint32), observation, learned)
+    return made
+
+
+def insert(
+    program: Program, state: State, incoming: Incoming, clock: jax.Array, alive: jax.Array
+) -> tuple[State, jax.Array]:
+    """Stores the transition that the environments just finished; says who starts an episode.
+
+    Who is not ``alive`` stores zeros, whether its environment rests already or not.
+    """
+    incoming = jax.tree.map(lambda x: jnp.where(alive[:, None], x, jnp.zeros_like(x)), incoming)
+    reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
+    made = Transition(state.observation, state.action, reward, discount, successor)
+    storage = replay.write(program.space, state.storage, made, state.first, clock)
+    return state._replace(observation=observation, first=first, storage=storage), first
+
+
+def advance(
+    program: Program, learning: bool, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
+) -> tuple[State, jax.Array]:
+    """A step: ask for the environments', insert, update (if it is due), act; says whether to go on.
+
+    ``learning``: whether the warm-up is over.
+    """
+    due: Due = learning
+    if learning and program.update_every > 1:
+        due = (clock - program.warmup) % program.update_every == 0
+    take = overlapped if learning and ahead and program.planner is None else in_turn
+    state, first, going = take(program, desk, state, hyper, clock, due)
+    if program.learning is not None and due is not True:
+        idle = (clock >= program.learning.start) & ~jnp.asarray(due)
+        state = when(idle, lambda state: fit(program, state, clock), state)
+    keys = jax.vmap(lambda key: stream(key, STEP, clock))(state.key)
+    if due is not False:
+        keys = jnp.where(due, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), keys)
+    acted = explore(program, state, hyper, keys, first, clock)
+    if not learning:
+        chance = jax.vmap(lambda key: program.agent.random(stream(key, WARMUP, clock + 1)))(state.key)
+        warming, still = clock + 1 < program.warmup, state._replace(action=chance)
+        acted = jax.tree.map(lambda x, y: x if x is y else jnp.where(warming, x, y), still, acted)
+    return acted, going
+
+
+Due = bool | jax.Array
+"""Whether there is an update in a step: known when the program is compiled, or not."""
+
+
+def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
+    """``work(carry)`` if it is due. (A loop of one turn or none leaves arrays where they are; a branch copies them.)"""
+    if isinstance(due, bool):
+        return work(carry) if due else carry
+    once = (jnp.zeros((), bool), carry)
+    return jax.lax.while_loop(lambda loop: loop[0], lambda loop: (once[0], work(loop[1])), (due, carry))[1]
+
+
+def in_turn(
+    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[State, jax.Array, jax.Array]:
+    """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
+    shapes = incoming_shapes(program.space, len(state.key))
+    incoming, going = desk.ask("step", (shapes, FLAG), state.action)
+    state, first = insert(program, state, incoming, clock, state.alive)
+
+    def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+        state, going = carry
+        dreams = None
+        if program.oracle:
+            asked = (state.key, state.storage, state.learner, hyper)
+            dreams, going = dream(program, desk, *asked, clock)
+        return improve(program, state, hyper, clock, dreams), going
+
+    state, going = when(due, update, (state, going))
+    return state, first, going
+
+
+def overlapped(
+    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[State, jax.Array, jax.Array]:
+    """The same; the update is made while the environments step.
+
+    What it samples is a function of the step's number, so it is known whether that includes the transition which the
+    environments are about to make. If it does, the desk waits for them before the update; otherwise zeros hold its
+    place meanwhile. Either way the same instructions compute the same numbers.
+    """
+
+    def reads(key: jax.Array) -> jax.Array:
+        sample = step_keys(key, clock)[0]
+        return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
+
+    shapes = incoming_shapes(program.space, len(state.key))
+    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
+    begun, _ = insert(program, state, Incoming(rows, state.observation), clock, state.alive)
+    better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
+    better, moment = barrier((better, better.sums[0, 0]))
+    incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
+    before = better._replace(observation=state.observation, first=state.first)
+    better, first = insert(program, before, incoming, clock, state.alive)
+    return better, first, going
+
+
+def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array) -> State:
+    """The members' next actions; a frozen member's is zero, and whose are no numbers has diverged."""
+    action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
+    state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
+    return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
+
+
+def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:
+    """Sample and update; models first, where they are learned."""
+    if program.learning is not None:
+        state = fit(program, state, clock)
+
+    def update(
+        key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
+    ) -> tuple[Learner, jax.Array, jax.Array]:
+        batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
+        if program.planner is None:
+            learner, seen = program.agent.update(learner, hyper, batch, alive)
+            more = []
+        else:
+            if program.learning is not None:
+                predict = fitting.predict(program.learning, model)
+                dreams = recipe.imagine(program.planner, predict, stream(key, DREAM, clock), learner, hyper, batch)
+            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
+            more = [loss]
+        sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta, *more]), 0.0)
+        return learner, seen.alive, sums
+
+    learner, alive, sums = jax.vmap(update)(
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams or Dreams()
+    )
+    return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
+
+
+def noticed(state: State, alive: jax.Array, clock: jax.Array) -> State:
+    """Who is no longer alive has diverged in step ``clock``."""
+    return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
+
+
+def fit(program: Program, state: State, clock: jax.Array) -> State:
+    learning = program.learning
+    assert learning is not None
+
+    def one(key: jax.Array, storage: jax.Array, model: Any, alive: jax.Array) -> tuple[Any, jax.Array]:
+        memory = fitting.Memory(partial(replay.at, program.space, storage), program.capacity, clock)
+        return fitting.fit(learning, model, stream(key, MODEL, clock), memory, alive)
+
+    fitted, alive = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
+    return noticed(state, alive, clock)._replace(model=fitted)
+
+
+def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Array) -> jax.Array:
+    """Acts without noise until the lanes have seen enough: (members, lanes, observation)."""
+    seen = shape(observation.shape, observation.dtype)
+
+    def last() -> jax.Array:
+        return policy(program, learner, lanes.ask("successor", seen))[1]
+
+    def body(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        observation, ended, _ = carry
+        action, value = policy(program, learner, observation)
+        ends = jax.lax.cond(ended, last, lambda: jnp.zeros_like(value))
+        more: tuple[jax.Array, jax.Array, jax.Array] = lanes.ask("judge", (seen, FLAG, FLAG), action, value, ends)
+        return more
+
+    begin = (observation, jnp.zeros((), bool), jnp.ones((), bool))
+    return jax.lax.while_loop(lambda carry: carry[2], body, begin)[1]
+
+
+def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
+
+    def one(learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        action = program.agent.greedy(learner, observation)
+        return action, program.agent.value(learner, observation, action)
+
+    return jax.vmap(one)(learner, observation)

@@ -1,0 +1,216 @@
+"""A run folder: what training leaves behind, and what everything after it reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires.runs.tables import read_csv
+from bires.settings import config as configs
+from bires.settings.config import Config, Member
+
+EVALUATION_COLUMNS = (
+    "member",
+    "step",
+    "episodes",
+    "return_mean",
+    "return_std",
+    "return_min",
+    "return_max",
+    "length_mean",
+    "q_mean",
+    "bellman_error",
+)
+METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates", "critic_loss", "q_mean", "delta")
+FORMAT = 2
+"""The format of run folders: since 2, evaluations have new starts each time. Others are read, never continued."""
+PACKAGES = ("bires", "jax", "jaxlib", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file aside and renames it: readers see the old text or the new, never a part."""
+    aside = path.with_name(path.name + ".part")
+    with aside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+class Appender:
+    """A CSV file that only grows, by whole rows; `certain` says how much of it would survive a power cut."""
+
+    def __init__(self, path: Path, columns: Sequence[str], size: int | None) -> None:
+        if size is None:
+            path.write_text(",".join(columns) + "\n")
+        else:
+            os.truncate(path, size)  # rows after the checkpoint will be written again
+        self._file: Any = path.open("ab", buffering=0)
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([[cell(value) for value in row] for row in rows])
+        whole, rest = self.size(), memoryview(text.getvalue().encode())
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            self._file.truncate(whole)  # a torn row would outlive us
+            raise
+
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def certain(self) -> int:
+        """The size, once what was written is on the disk."""
+        os.fsync(self._file.fileno())
+        return self.size()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def cell(value: Any) -> Any:
+    """Numbers as short as they can be read back; None and nan as nothing."""
+    if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    return f"{float(value):.9g}" if isinstance(value, float | np.floating) else value
+
+
+class Folder:
+    """The writing side."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self, config: Config, members: Sequence[Member], about: dict[str, Any]) -> None:
+        """A new run: the manifest first, so that a folder with a manifest is a run."""
+        write_whole(self.path / "manifest.json", json.dumps(manifest(config, about), indent=2) + "\n")
+        self.write_members(config, members, {})
+
+    def had_processes(self, platform: str) -> bool | None:
+        """Whether the run that is here began with processes for its cohorts on such a platform; None: no such run."""
+        try:
+            about = json.loads((self.path / "manifest.json").read_text())
+        except (OSError, ValueError):
+            return None
+        same = isinstance(about, dict) and about.get("platform") == platform
+        return bool(about["processes"]) if same and "processes" in about else None
+
+    def open(self, sizes: dict[str, int] | None, more: Sequence[str] = ()) -> tuple[Appender, Appender]:
+        """evaluations.csv and metrics.csv (with ``more`` columns), new or cut back to a checkpoint."""
+        sizes = sizes or {}
+        return (
+            Appender(self.path / "evaluations.csv", EVALUATION_COLUMNS, sizes.get("evaluations")),
+            Appender(self.path / "metrics.csv", (*METRIC_COLUMNS, *more), sizes.get("metrics")),
+        )
+
+    def write_members(
+        self, config: Config, members: Sequence[Member], diverged: dict[int, int], end: bool = False
+    ) -> None:
+        """members.csv: who they are and how they fare."""
+        text = io.StringIO()
+        columns = list(asdict(members[0]))
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["member", "task", *columns[1:], "status", "diverged_at"])
+        for member in members:
+            status = "diverged" if member.member in diverged else "finished" if end else "running"
+            values = [cell(value) for value in asdict(member).values()]
+            writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
+        write_whole(self.path / "members.csv", text.getvalue())
+
+    def finish(self) -> None:
+        data = json.loads((self.path / "manifest.json").read_text())
+        data["end"] = now()
+        write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
+
+    def lengthen(self, steps: int, members: Sequence[Member]) -> None:
+        """Makes a run one of more steps, not finished yet; the manifest says when, and how many it had."""
+        table = read_csv(self.path / "members.csv")
+        diverged = {int(row["member"]): int(row["diverged_at"]) for row in table.rows() if row["status"] == "diverged"}
+        data = json.loads((self.path / "manifest.json").read_text())
+        data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
+        data["config"]["steps"], data["end"] = steps, None
+        self.write_members(configs.from_json(data["config"]), members, diverged)
+        write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
+
+    def keep_traceback(self, member: int, text: str) -> Path:
+        path = self.path / "errors" / f"member-{member}.txt"
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, text)
+        return path
+
+
+def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
+    """How the run was made."""
+    return {
+        "format": FORMAT,
+        "config": configs.to_json(config),
+        "command": " ".join(["bires", *sys.argv[1:]]) if typed() else "bires.train(…)",
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "commit": commit(),
+        "cpu": cpu(),
+        "device": str(jax.devices()[0].device_kind),
+        "precision": "float32",
+        **about,
+        "start": now(),
+        "end": None,
+    }
+
+
+def typed() -> bool:
+    """Whether this process is the command line."""
+    program = Path(sys.argv[0])
+    return program.name == "bires" or program.parts[-2:] == ("bires", "__main__.py")
+
+
+def version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def commit() -> str | None:
+    """The commit of the source, where there is one: of its repository, or as BIRES_COMMIT says (copies, containers)."""
+    if told := os.environ.get("BIRES_COMMIT"):
+        return told
+    here = Path(__file__).resolve().parent
+    try:
+        ours, shown = (
+            subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, timeout=10)
+            for words in (["ls-files", "--error-unmatch", __file__], ["rev-parse", "HEAD"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.stdout.strip() if ours.returncode == shown.returncode == 0 else None
+
+
+def cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,79 @@
+"""Trained policies, out of a run's newest checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from gymnasium.spaces import flatten
+
+from bires.envs.adapter import Environment
+from bires.errors import UserError
+from bires.population.program import make_program
+from bires.runs.arrays import unflatten_learners
+from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
+from bires.settings import config as configs
+from bires.settings.config import Config
+from bires.settings.recipes import recipe_of
+
+Actor = Callable[[np.ndarray], np.ndarray]
+"""A batch of observations → noise-free actions for an environment's `step`."""
+
+
+def newest_checkpoint(path: Path) -> Checkpoint:
+    """The newest checkpoint that is whole, without its replay."""
+    store, problem = Store(path), "it has none yet"
+    for step in store.steps():
+        try:
+            return store.load(step, with_replay=False)
+        except CorruptCheckpoint as error:
+            problem = str(error)
+    raise UserError(f"{path} has no readable checkpoint ({problem}). Train it first: `bires resume {path}`.")
+
+
+def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
+    """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
+    members = configs.members(config)
+    if not 0 <= member < len(members):
+        raise UserError(f"The run has members 0 to {len(members) - 1}; {member} was asked for.")
+    environment = recipe_of(config).build()
+    program = make_program(config, members, environment.space, 1)
+    learner = unflatten_learners(program, checkpoint, np.array([member]))
+    one = jax.tree.map(lambda leaf: leaf[0], learner)
+    greedy = jax.jit(program.agent.greedy)
+    return environment, lambda observations: np.asarray(greedy(one, observations))
+
+
+def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.ndarray]:
+    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them.
+
+    Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
+    """
+    environment, actor = load_actor(config, member, newest_checkpoint(path))
+    environment.close()
+    space = environment.space
+    single = 3 if space.pixels else 1
+
+    @cache
+    def structure() -> Any:
+        made = recipe_of(config).make()
+        made.close()
+        return made.observation_space
+
+    def policy(observation: Any) -> np.ndarray:
+        if isinstance(observation, Mapping | tuple):
+            observation = flatten(structure(), observation)
+        seen = np.asarray(observation, space.dtype)
+        if seen.size == 0 or seen.size % space.observation:
+            raise UserError(
+                f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
+                f"{config.task}, {space.observation} numbers, or several."
+            )
+        scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
+        return scaled[0] if seen.size == space.observation and seen.ndim <= single else scaled
+
+    return policy

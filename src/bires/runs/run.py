@@ -1,0 +1,87 @@
+"""The reading side of a run folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bires.errors import UserError
+from bires.runs.folder import EVALUATION_COLUMNS, FORMAT, METRIC_COLUMNS
+from bires.runs.tables import Table, read_csv
+from bires.settings import config as configs
+from bires.settings.config import Config
+
+
+class Run:
+    """The reading side: a folder that one command made and can continue."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
+            self.config: Config = configs.from_json(self.manifest["config"])
+        except UserError as error:
+            raise UserError(f"{self.path / 'manifest.json'} cannot be used: {error}") from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
+
+    def require_resumable(self) -> None:
+        """Refuses to continue a run of another format: its curve would change its meaning on the way."""
+        found = self.manifest.get("format")
+        if found != FORMAT:
+            raise UserError(
+                f"{self.path} was made by another version of bires (format {found}, this version writes {FORMAT}) and "
+                "cannot be continued; reports, evaluate and play still work. Train anew, with another --out."
+            )
+
+    @property
+    def finished(self) -> bool:
+        return self.manifest.get("end") is not None
+
+    @property
+    def members(self) -> Table:
+        """One row per member."""
+        return read_csv(self.path / "members.csv")
+
+    @property
+    def evaluations(self) -> Table:
+        """One row per member and evaluation, with the member's columns beside it."""
+        return self._joined("evaluations.csv", EVALUATION_COLUMNS)
+
+    @property
+    def metrics(self) -> Table:
+        """One row per member and logging interval, with the member's columns beside it."""
+        return self._joined("metrics.csv", METRIC_COLUMNS)
+
+    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
+        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
+        from bires.runs.policies import load_policy
+
+        return load_policy(self.path, self.config, member)
+
+    def _joined(self, name: str, columns: Sequence[str]) -> Table:
+        members, table = self.members, read_csv(self.path / name)
+        for column in columns:
+            if column not in table or (table.height and table[column].dtype == object):
+                what = "values that are no numbers" if column in table else "no column"
+                raise UserError(f"{self.path / name} has {what} {column!r}. Put a good copy back, or leave it out.")
+        if table.height and not np.isin(table["member"], members["member"]).all():
+            raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")
+        extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
+        rows = table["member"].astype(int) if table.height else np.zeros(0, int)
+        return Table({**table, **{column: members[column][rows] for column in extra}})
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """Opens a run folder."""
+    return Run(path)

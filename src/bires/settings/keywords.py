@@ -1,0 +1,29 @@
+"""A configuration from keyword arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bires.errors import UserError, unknown
+from bires.settings import config as configs
+from bires.settings.config import Config
+
+
+def make_config(task: str, settings: dict[str, Any]) -> Config:
+    """A configuration from keyword arguments: single values become tuples of one where several are allowed."""
+    given = dict(settings)
+    if "seeds" in given:
+        if "seed" in given:
+            raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")
+        given["seed"] = seeds(given.pop("seeds"))
+    for name in given:
+        if name not in configs.types():
+            raise unknown("setting", name, [n for n in configs.types() if n != "task"], "")
+    return Config(**{name: configs.settled(name, value) for name, value in {"task": task, **given}.items()})
+
+
+def seeds(count: int) -> tuple[int, ...]:
+    count = configs.proper("seeds", count, int)
+    if count < 1:
+        raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
+    return tuple(range(count))

@@ -1,0 +1,226 @@
+"""What works on this machine, and what to type where something does not."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import psutil
+from packaging.requirements import Requirement
+
+from bires.machine import hardware, mps
+from bires.tools import video
+
+State = Literal["ok", "advice", "absent", "broken"]
+"""`broken`: training does not work. `advice`: it works, worse than it could. `absent`: an option that is not there."""
+MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
+JAX_SETTINGS = ("JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS", "XLA_FLAGS")
+EXTRAS = {"video": "imageio_ffmpeg", "tensorboard": "tensorboardX", "wandb": "wandb"}
+GIGABYTE = 10**9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    state: State
+    found: str
+    fix: str = ""
+
+
+def doctor(as_json: bool) -> int:
+    """Prints all findings; exit code 1 if something that training needs is broken, else 0."""
+    findings = [finding for check in CHECKS for finding in examined(check)]
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            print(line(finding))
+        broken = [finding.what for finding in findings if finding.state == "broken"]
+        print(f"Training does not work here: {', '.join(broken)}." if broken else "Training works here.")
+    return int(any(finding.state == "broken" for finding in findings))
+
+
+def examined(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A check that itself breaks is a finding."""
+    try:
+        yield from check()
+    except Exception:
+        yield Finding(check.__name__, "broken", traceback.format_exc(limit=-1).strip(), "Please report this.")
+
+
+def line(finding: Finding) -> str:
+    fix = f"\n{'':6}{'':28}→ {finding.fix}" if finding.fix else ""
+    return f"{MARKS[finding.state]:6}{finding.what:28}{finding.found}{fix}"
+
+
+# What training needs.
+
+
+def versions() -> Iterator[Finding]:
+    """The installed packages against the bounds of this one."""
+    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    wrong, seen = [], []
+    for text in metadata.requires("bires") or []:
+        wanted = Requirement(text)
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            there = metadata.version(wanted.name)
+        except metadata.PackageNotFoundError:
+            there = "missing"
+        seen.append(f"{wanted.name} {there}")
+        if there == "missing" or not wanted.specifier.contains(there, prereleases=True):
+            wrong.append(f"{wanted.name} {there}, wanted {wanted.specifier}")
+    if wrong:
+        yield Finding("packages", "broken", "; ".join(wrong), "pip install --upgrade bires, in a fresh environment")
+    else:
+        yield Finding("packages", "ok", ", ".join(seen))
+
+
+def simulator() -> Iterator[Finding]:
+    """One step of a DMControl task."""
+    from bires.envs.adapter import recipe
+
+    try:
+        environment = recipe("cartpole-balance", "modern").build()
+        environment.reset(0)
+        environment.step(np.zeros(environment.space.action, np.float32))
+        environment.close()
+    except Exception as error:
+        advice = "unset MUJOCO_GL" if os.environ.get("MUJOCO_GL", "disable") != "disable" else "see packages, above"
+        yield Finding("simulator", "broken", f"cartpole-balance does not step: {error}", advice)
+    else:
+        yield Finding("simulator", "ok", "DMControl steps")
+
+
+def accelerator() -> Iterator[Finding]:
+    """What JAX computes on, and whether a GPU is left idle."""
+    import jax
+    import jax.numpy as jnp
+
+    hardware.prepare()
+    device = jax.devices()[0]
+    answer = float(jnp.ones(8).sum())
+    if answer != 8:
+        yield Finding("jax", "broken", f"1 + … + 1 (8 times) = {answer:g} on {device}", "reinstall jax and jaxlib")
+    idle = device.platform == "cpu" and (Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi"))
+    fix = "pip install 'bires[cuda13]' (driver 580 or newer) or 'bires[cuda12]'"
+    if idle:
+        yield Finding("GPU", "advice", f"there is one, but JAX computes on {device.device_kind}", fix)
+    elif device.platform == "cpu":
+        yield Finding("GPU", "absent", "JAX computes on the CPU")
+    else:
+        yield Finding("GPU", "ok", f"{len(jax.devices())} × {device.device_kind}")
+        if device.platform == "gpu":
+            yield sharing()
+
+
+def sharing() -> Finding:
+    """Whether several processes can compute on the GPU at once."""
+    if hardware.can_share():
+        return Finding("GPU for several processes", "ok", "NVIDIA's MPS starts")
+    fix = f"install {mps.CONTROL} (it comes with NVIDIA's driver): large populations are faster with it"
+    return Finding("GPU for several processes", "advice", f"{mps.CONTROL} is not there, or does not start", fix)
+
+
+def cores() -> Iterator[Finding]:
+    """Cores that this process may use, and settings that take some away."""
+    allowed, there = hardware.cores(), os.cpu_count() or 1
+    quota = cpu_quota()
+    found = f"{allowed} of {there} cores"
+    if quota is not None and quota < allowed:
+        fix = f"taskset -c 0-{max(0, int(quota) - 1)} bires …, so that no more threads are started than can run"
+        yield Finding("cores", "advice", f"{found}, but a quota of {quota:g}", fix)
+    else:
+        yield Finding("cores", "ok", found)
+    given = [f"{name}={os.environ[name]}" for name in (*THREADS, *JAX_SETTINGS) if name in os.environ]
+    if given:
+        names = " ".join(text.split("=")[0] for text in given)
+        yield Finding("thread and JAX settings", "advice", ", ".join(given), f"unset {names}, unless you mean it")
+    else:
+        yield Finding("thread and JAX settings", "ok", "none: cores are shared out by bires")
+
+
+def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
+    """Cores' worth of time that a container may use, or None."""
+    try:
+        limit, period = path.read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def room() -> Iterator[Finding]:
+    """Memory, disk and what worker processes share."""
+    memory = psutil.virtual_memory()
+    found = f"{memory.available / GIGABYTE:.1f} of {memory.total / GIGABYTE:.1f} GB free"
+    short = memory.available < GIGABYTE
+    yield Finding("memory", "broken" if short else "ok", found, "close other programs" if short else "")
+    yield disk("runs", Path.cwd(), "cd to a larger disk, or give --out")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    yield disk("compilation cache", cache, "set XDG_CACHE_HOME to a folder you may write to")
+
+
+def disk(what: str, path: Path, fix: str) -> Finding:
+    """Whether there can be written, and how much."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            free = shutil.disk_usage(path).free
+    except OSError as error:
+        return Finding(f"disk for {what}", "broken", f"{path}: {error.strerror}", fix)
+    state: State = "broken" if free < GIGABYTE / 10 else "advice" if free < 5 * GIGABYTE else "ok"
+    return Finding(f"disk for {what}", state, f"{path}: {free / GIGABYTE:.1f} GB free", "" if state == "ok" else fix)
+
+
+# What is optional.
+
+
+def pictures() -> Iterator[Finding]:
+    """Which GL libraries can draw without a display (`bires play`)."""
+    works, failures = [], []
+    for backend in video.chosen_backends()[:2]:
+        done = video.render(["probe"], backend, patience=60)
+        works += [backend] if done.returncode == 0 else []
+        failures += [] if done.returncode == 0 else [f"{backend}: {video.last_line(done.stderr)}"]
+    if works:
+        yield Finding("GL", "ok", f"{' and '.join(works)} can draw")
+    else:
+        yield Finding("GL", "absent", "; ".join(failures), video.GL_ADVICE)
+
+
+def extras() -> Iterator[Finding]:
+    for extra, module in EXTRAS.items():
+        there = importlib.util.find_spec(module) is not None
+        fix = "" if there else f"pip install 'bires[{extra}]'"
+        yield Finding(f"bires[{extra}]", "ok" if there else "absent", "installed" if there else "not installed", fix)
+
+
+def roms() -> Iterator[Finding]:
+    """The games of ale-py, which come with its wheel."""
+    if importlib.util.find_spec("ale_py") is None:
+        yield Finding("Atari", "absent", "ale-py is not installed", "pip install 'bires[atari]'")
+        return
+    from ale_py import roms as games
+
+    count = len(games.get_all_rom_ids())
+    fix = "" if count else "pip install --force-reinstall --no-deps ale-py"
+    yield Finding("Atari", "ok" if count else "absent", f"ale-py with {count} games", fix)
+
+
+CHECKS = (versions, simulator, accelerator, cores, room, pictures, extras, roms)

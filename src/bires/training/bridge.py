@@ -1,0 +1,109 @@
+"""The desk of a cohort: where its program, on whatever device, asks for steps of the environments.
+
+The program runs for many steps at once and comes here in each (see `bires.machine.hostcalls`). When something goes
+wrong, it is told to end after the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from bires.envs.pool import Pool
+from bires.envs.slots import report_width
+from bires.machine.hostcalls import Asked
+from bires.population.program import Program
+from bires.population.step import Incoming
+from bires.settings.config import Config, Member
+from bires.training.oracle import Dreamer
+
+
+class Desk(Asked):
+    """The environments of some members, with what has become of their episodes."""
+
+    def __init__(self, pool: Pool, members: Sequence[Member], config: Config, program: Program) -> None:
+        super().__init__()
+        self.pool, self.config, self.space = pool, config, program.space
+        self.count = count = len(members)
+        self.dreamer = Dreamer(pool, members, program) if program.oracle else None
+        self.running_return = np.zeros(count)
+        self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
+        self._clock = self._stop = 0
+        self._here: Incoming | None = None
+        """What the environments reported of the step under way."""
+        self._blank = np.zeros((count, report_width(program.space)), np.float32)
+
+    def expecting(self, start: int, stop: int) -> Self:
+        """The steps [start, stop) are about to be asked for."""
+        self._clock, self._stop, self._here = start, stop, None
+        return self
+
+    def step(self, action: np.ndarray) -> tuple[Incoming, bool]:
+        """Takes a step; says, too, whether the program is to go on after it."""
+        self._start(action)
+        return self.receive()
+
+    def send(self, action: np.ndarray, needed: np.ndarray) -> np.ndarray:
+        """Begins a step. Its numbers are known at once if an update needs them, else after `receive`."""
+        self._start(action)
+        if not needed.any():
+            return self._blank
+        self._here = self._gather()
+        rows: np.ndarray = self._here.rows
+        return rows
+
+    def receive(self) -> tuple[Incoming, bool]:
+        """Ends the step."""
+        found = self._here or self._gather()
+        self._clock, self._here = self._clock + 1, None
+        return found, self._going()
+
+    def forget(self, member: int, since: int) -> None:
+        """Leaves nothing of a frozen member's episodes from step ``since`` on: when it is noticed is chance."""
+        self.running_return[member] = self.finished_sum[member] = self.finished_count[member] = 0
+        if self.dreamer is not None:
+            self.dreamer.forget(member, range(since, self._clock))
+
+    def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[Any, bool]:
+        """The first round of the simulator's answers (see `Dreamer.first`)."""
+        assert self.dreamer is not None
+        return self.dreamer.first(positions, *actions), self._going()
+
+    def imagine_on(self, action: np.ndarray) -> tuple[np.ndarray, bool]:
+        """The next round of a rollout."""
+        assert self.dreamer is not None
+        return self.dreamer.further(action), self._going()
+
+    def _going(self) -> bool:
+        return self._clock < self._stop and not self.pool.failures
+
+    def _start(self, action: np.ndarray) -> None:
+        self.pool.board.action[: self.count] = action
+        self.pool.send(0)
+
+    def _gather(self) -> Incoming:
+        """The board's rows as the device takes them, valid until the next step begins.
+
+        Here, and only here, the protocol decides what an end is, a game's rewards are clipped to their signs, and a
+        lost life is made an end.
+        """
+        self.pool.wait(0)
+        if self.dreamer is not None:
+            self.dreamer.keep(self._clock)
+        board, count = self.pool.board, self.count
+        pixels = self.space.pixels is not None
+        terminated, reward = board.terminated[:count], board.reward[:count]
+        over = terminated | board.truncated[:count]
+        ends = over if self.config.protocol == "paper" else terminated
+        rows = board.report[:count]
+        rows[:, 0] = np.sign(reward) if pixels else reward
+        rows[:, 1] = ~(ends | board.life_lost[:count])
+        rows[:, 2] = board.first[:count]
+        self.running_return += reward
+        if over.any():
+            self.finished_sum[over] += self.running_return[over]
+            self.finished_count[over] += 1
+            self.running_return[over] = 0.0
+        return Incoming(rows, board.observation[:count] if pixels else None)

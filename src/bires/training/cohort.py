@@ -1,0 +1,174 @@
+"""A cohort: members that share a device, with their environments.
+
+Cohorts know nothing of each other; `bires.training.runners` gives each a thread or a process of its own. While one
+waits for its device another's environments step, and nobody waits for the slowest before the trainer asks for a common
+moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bires.agents.base import Hyper
+from bires.envs.adapter import Recipe
+from bires.envs.pool import Pool
+from bires.envs.slots import IDLE, TRAIN, Start
+from bires.errors import UserError
+from bires.planning import fitting as training
+from bires.population.program import Program, hypers, learners, models
+from bires.population.step import Compiled, State, shapes
+from bires.settings.config import Config, Member
+from bires.training.bridge import Desk
+from bires.training.evaluation import Lanes, evaluate
+from bires.training.oracle import oracle_needs
+
+
+class Crowd(NamedTuple):
+    """How many environments a cohort has, how many processes step them, and whether it waits for them."""
+
+    lanes: int
+    """Evaluation environments per member."""
+    workers: int
+    physics: int = 0
+    """Numbers in a physics state, where the oracle is asked."""
+    ahead: bool = False
+    """Whether updates are made while the environments step, where they can be."""
+
+
+class Common(NamedTuple):
+    """What the cohorts of a run share."""
+
+    config: Config
+    recipe: Recipe
+    program: Program
+    compiled: Compiled
+    crowd: Crowd
+
+
+class Frozen(NamedTuple):
+    """A member that ended early."""
+
+    member: int
+    step: int
+    traceback: str | None
+    """Of the environment that raised; None: the member's own numbers diverged."""
+
+
+class Cohort:
+    """Members that share a device: their state there, and their environments here."""
+
+    def __init__(self, common: Common, members: Sequence[Member], device: Any) -> None:
+        self.members, self.device = members, device
+        self.program, self.compiled = common.program, common.compiled
+        program, crowd, count = common.program, common.crowd, len(members)
+        groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
+        oracle = oracle_needs(program, crowd.physics, count)
+        self.pool = Pool(common.recipe, program.space, groups, crowd.workers, oracle, crowd.ahead)
+        self.desk = Desk(self.pool, members, common.config, program)
+        self.lanes = Lanes(self.pool, 1, members, common.config) if crowd.lanes else None
+        self.hyper: Hyper = jax.device_put(hypers(program, members), device)
+        self.state: State
+        """The members on their device."""
+        self.returning: dict[str, jax.Array] = {}
+        """The replay on its way back from a checkpoint."""
+        self.frozen: list[Frozen] = []
+        """Members that froze since the trainer last looked."""
+
+    def begin(self) -> None:
+        """Fresh members at the start of their first episodes."""
+        self.pool.begin([Start(i, member.seed, TRAIN) for i, member in enumerate(self.members)])
+        if self.pool.failures:
+            slot, text = next(iter(self.pool.failures.items()))
+            raise UserError(f"The environment of member {self.members[slot].member} cannot start (step 0):\n{text}")
+        seeds = np.array([member.seed for member in self.members], np.uint32)
+        observation = self.pool.board.observation[: len(self.members)].copy()
+        numbers = seeds.tolist()
+        fresh = (learners(self.program, numbers), seeds, observation, models(self.program, numbers))
+        self.state = self.compiled.init(*jax.device_put(fresh, self.device))
+
+    def compile(self) -> None:
+        """Compiles its programs, so that the compilation cache has them."""
+        here: Any = jax.sharding.SingleDeviceSharding(self.device)
+        state = jax.tree.map(lambda x: x.update(sharding=here), shapes(self.program, len(self.members)))
+        programs: Any = self.compiled
+        for steps in (programs.warm, programs.learn):
+            steps.lower(self.desk.line, state, self.hyper, np.int32(0)).compile()
+        if self.lanes is not None:
+            programs.judge.lower(self.lanes.line, state.learner, self.lanes.observation()).compile()
+
+    def run(self, start: int, stop: int) -> None:
+        """The steps [start, stop) of all members."""
+        clock, warmup = start, self.program.warmup
+        while clock < stop:
+            steps, end = (self.compiled.learn, stop) if clock >= warmup else (self.compiled.warm, min(stop, warmup))
+            with self.desk.expecting(clock, end):
+                self.state, reached = steps(self.desk.line, self.state, self.hyper, np.int32(clock))
+                clock = int(reached)
+            self._freeze_failed(clock)
+
+    def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
+        """Rows of evaluations.csv without their step, of the members that are not gone."""
+        assert self.lanes is not None
+        active = np.array([member.member not in gone for member in self.members])
+        rows = evaluate(self.lanes, self.compiled.judge, self.state.learner, active, step)
+        self._freeze_failed(step)
+        return rows
+
+    def notice_divergence(self) -> None:
+        """Lets the environments of members rest that froze since the last look."""
+        steps = np.asarray(self.state.diverged_at)
+        for i in np.flatnonzero(steps >= 0):
+            if self.pool.board.status[i] != IDLE:
+                self._freeze(int(i), int(steps[i]), None)
+
+    def take_frozen(self) -> list[Frozen]:
+        frozen, self.frozen = self.frozen, []
+        return frozen
+
+    def take_metrics(self) -> list[tuple[Any, ...]]:
+        """Rows of metrics.csv without their step, since the last call."""
+        sums = np.asarray(self.state.sums, float)
+        rows = []
+        for i, member in enumerate(self.members):
+            updates, episodes = sums[i, 0], int(self.desk.finished_count[i])
+            means = sums[i, 1:] / updates if updates else [None] * (sums.shape[1] - 1)
+            train_return = self.desk.finished_sum[i] / episodes if episodes else None
+            rows.append((member.member, episodes, train_return, int(updates), *means, *self._model_errors(i)))
+        self.state = self.state._replace(sums=jax.device_put(np.zeros_like(self.state.sums), self.device))
+        if self.program.learning is not None:
+            empty = jax.tree.map(np.zeros_like, self.state.model.tally)
+            model = self.state.model._replace(tally=jax.device_put(empty, self.device))
+            self.state = self.state._replace(model=model)
+        self.desk.finished_sum[:], self.desk.finished_count[:] = 0.0, 0
+        return rows
+
+    def _model_errors(self, i: int) -> list[float | None]:
+        if self.program.learning is None:
+            return []
+        return training.summary(self.program.learning, jax.tree.map(lambda x: np.asarray(x)[i], self.state.model.tally))
+
+    def _freeze_failed(self, step: int) -> None:
+        """An environment that raised ends its member."""
+        count = len(self.members)
+        for slot, text in list(self.pool.failures.items()):
+            member = slot if slot < count or self.lanes is None else (slot - count) // self.lanes.per_member
+            self._freeze(member, step, text)
+            del self.pool.failures[slot]
+
+    def _freeze(self, i: int, step: int, text: str | None) -> None:
+        """Member i of the cohort stays as it is from now on."""
+        if self.pool.board.status[i] == IDLE:
+            return
+        self.pool.forget(i)
+        self.desk.forget(i, step)
+        mine = np.arange(len(self.members)) == i
+        alive = np.asarray(self.state.alive) & ~mine
+        at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)
+        self.state = self.state._replace(
+            alive=jax.device_put(alive, self.device), diverged_at=jax.device_put(at, self.device)
+        )
+        self.frozen.append(Frozen(self.members[i].member, step, text))

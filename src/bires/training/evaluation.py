@@ -1,0 +1,149 @@
+"""Evaluation: noise-free episodes, from new starts each time, for all members at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from bires.envs.pool import Pool
+from bires.envs.slots import ACTIVE, EVALUATE, Start
+from bires.machine.hostcalls import Asked, Line
+from bires.settings.config import Config, Member
+
+LANES = 16
+"""About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""
+
+
+def lanes_per_member(members: int, episodes: int, workers: int) -> int:
+    """Environments per member: enough to keep the workers busy, few enough to build quickly."""
+    return max(1, min(episodes, LANES * max(1, workers) // members))
+
+
+class Lanes(Asked):
+    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member.
+
+    The program that acts in them (`population.judge`) asks here for every step.
+    """
+
+    def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
+        super().__init__()
+        self.pool, self.group, self.members, self.config = pool, group, members, config
+        self.slots = pool.groups[group]
+        self.per_member = len(self.slots) // len(members)
+        self.owner = np.repeat(np.arange(len(members)), self.per_member)
+        self.gamma = np.array([member.gamma for member in members])[self.owner]
+
+    def starts(self, active: np.ndarray, number: int) -> list[Start]:
+        """The first episodes of evaluation ``number``. Episode j of a member runs on lane j mod lanes."""
+        episodes = self.config.eval_episodes
+        self.returns: list[list[float]] = [[] for _ in self.members]
+        self.lengths: list[list[int]] = [[] for _ in self.members]
+        size = len(self.slots)
+        self.q_sum, self.error_sum, self.steps = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.running_return, self.running_length = np.zeros(size), np.zeros(size, int)
+        self.residual, self.open = np.zeros(size), np.zeros(size, bool)
+        self.ended, self.final = np.zeros(size, bool), np.zeros(size, bool)
+        return [
+            Start(
+                int(slot),
+                self.members[int(who)].seed,
+                EVALUATE,
+                i % self.per_member,
+                self.per_member,
+                episodes,
+                evaluation=number,
+            )
+            for i, (slot, who) in enumerate(zip(self.slots, self.owner, strict=True))
+            if active[who]
+        ]
+
+    @property
+    def going(self) -> np.ndarray:
+        mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
+        return mask
+
+    def observation(self) -> np.ndarray:
+        """What to act on: (members, lanes, ·)."""
+        return self._rows(self.pool.board.observation)
+
+    def successor(self) -> np.ndarray:
+        """The true successors of the last actions."""
+        return self._rows(self.pool.board.next_observation)
+
+    def judge(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+        """One step of every running episode, with the values of these actions and those of the last successors.
+
+        What to act on next; whether any episode ended, so that its last successor is to be valued; whether to go on.
+        """
+        value = value.reshape(-1).astype(float)
+        self._settle(self.open, value)  # the previous step's Bellman errors need these values, too
+        self._settle(self.ended, np.where(self.final, 0.0, last.reshape(-1)))
+        board, slots, went = self.pool.board, self.slots, self.going
+        board.action[slots[went]] = action.reshape(len(slots), -1)[went]
+        self.pool.send(self.group)
+        self.pool.wait(self.group)
+        failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
+        went = went & ~failed
+        self.running_return[went] += board.reward[slots[went]]
+        self.running_length[went] += 1
+        self.steps[went] += 1
+        self.q_sum[went] += value[went]
+        self.residual = board.reward[slots] - value
+        self.final = board.terminated[slots] | (self.config.protocol == "paper")
+        self.ended = went & (board.terminated[slots] | board.truncated[slots])
+        self.open = went & ~self.ended
+        for i in np.flatnonzero(self.ended):
+            self.returns[self.owner[i]].append(float(self.running_return[i]))
+            self.lengths[self.owner[i]].append(int(self.running_length[i]))
+            self.running_return[i], self.running_length[i] = 0.0, 0
+        ended = bool(self.ended.any())
+        return self.observation(), ended, ended or bool(self.going.any())
+
+    def row(self, who: int) -> tuple[Any, ...]:
+        """A row of evaluations.csv without its step."""
+        mine, returns = self.owner == who, np.array(self.returns[who])
+        steps = self.steps[mine].sum()
+        return (
+            self.members[who].member,
+            len(returns),
+            float(returns.mean()),
+            float(returns.std()),
+            float(returns.min()),
+            float(returns.max()),
+            float(np.mean(self.lengths[who])),
+            float(self.q_sum[mine].sum() / steps),
+            float(self.error_sum[mine].sum() / steps),
+        )
+
+    def _settle(self, mask: np.ndarray, successor: np.ndarray) -> None:
+        """Adds (r − Q(s, a) + γ · Q(s', μ(s')))² for transitions whose successor's value is now known."""
+        self.error_sum[mask] += (self.residual[mask] + self.gamma[mask] * successor[mask]) ** 2
+
+    def _rows(self, array: np.ndarray) -> np.ndarray:
+        rows: np.ndarray = array[self.slots].reshape(len(self.members), self.per_member, -1)
+        return rows
+
+
+Judge = Callable[[Line, Any, np.ndarray], jax.Array]
+"""Lanes, learners, first observations: acts until the lanes have seen all episodes."""
+
+
+def evaluation_number(config: Config, step: int) -> int:
+    """Evaluations are numbered from 0, the one before the first step."""
+    return step // config.eval_every
+
+
+def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray, step: int) -> list[tuple[Any, ...]]:
+    """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
+
+    Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
+    error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
+    """
+    lanes.pool.begin(lanes.starts(active, evaluation_number(lanes.config, step)))
+    if np.any(lanes.going):
+        with lanes:
+            judge(lanes.line, learners, lanes.observation()).block_until_ready()
+    return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]

@@ -1,0 +1,201 @@
+"""The cohorts of a run at work: each in a thread of this process, or each in a process of its own.
+
+What they are asked to do is a function of a cohort: `Crew.each` lets all of them do it, wherever they are.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bires.envs.adapter import Recipe
+from bires.errors import UserError
+from bires.machine import hardware
+from bires.machine.processes import launch
+from bires.population.program import make_program
+from bires.population.step import compiled
+from bires.settings import config as configs
+from bires.settings.config import Config
+from bires.training.cohort import Cohort, Common, Crowd
+from bires.types import Space
+
+
+class Sketch(NamedTuple):
+    """All it takes to make a run's cohorts, here or in another process."""
+
+    config: Config
+    recipe: Recipe
+    space: Space
+    capacity: int
+    """Transitions in the replay of each member."""
+    options: dict[str, str | bool]
+    """The compiler's."""
+    crowd: Crowd
+
+
+class Crew(Protocol):
+    """The cohorts of a run, in the order of their members."""
+
+    parts: Sequence[np.ndarray]
+    """The members of each cohort."""
+
+    def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Does ``work(cohort, ...)`` for all cohorts at once, each with arguments of its own; returns their answers.
+
+        The work is a function or method that can be imported.
+        """
+
+    def each(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Does ``work(cohort, *arguments)`` for all cohorts at once; returns their answers."""
+        return self.spread(work, [arguments] * len(self.parts))
+
+    def close(self) -> None:
+        """Ends threads and processes."""
+
+
+def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> list[Cohort]:
+    """Makes some cohorts of a run, all of the same compiled functions."""
+    config = sketch.config
+    members = configs.members(config)
+    program = make_program(config, members, sketch.space, sketch.capacity)
+    common = Common(config, sketch.recipe, program, compiled(program, sketch.crowd.ahead, sketch.options), sketch.crowd)
+    made: list[Cohort] = []
+    try:
+        for part, device in zip(parts, devices, strict=True):
+            made.append(Cohort(common, [members[i] for i in part], device))
+    except BaseException:
+        for cohort in made:
+            cohort.pool.close()
+        raise
+    return made
+
+
+class Threads(Crew):
+    """Cohorts in this process; where there are several, each with a thread of its own."""
+
+    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> None:
+        self.parts = parts
+        self.cohorts = cohorts(sketch, parts, devices)
+        self._threads = ThreadPoolExecutor(len(parts)) if len(parts) > 1 else None
+
+    def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if self._threads is None:
+            return [work(self.cohorts[0], *arguments[0])]
+        return list(self._threads.map(lambda cohort, given: work(cohort, *given), self.cohorts, arguments))
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+        for cohort in self.cohorts:
+            cohort.pool.close()
+
+
+class Lost(Exception):
+    """A cohort's process has ended."""
+
+
+class Processes(Crew):
+    """Cohorts in processes of their own, each with some threads, on devices of the same kind."""
+
+    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any], threads: int) -> None:
+        self.parts = parts
+        platform = str(devices[0].platform)
+        self._processes: list[tuple[subprocess.Popen[bytes], Connection]] = []
+        try:
+            for number, (part, device) in enumerate(zip(parts, devices, strict=True)):
+                ours, theirs = Pipe()
+                with theirs:
+                    arguments = (theirs.fileno(), number, threads)
+                    process = launch(
+                        "bires.training.runners", arguments, arguments[:1], **hardware.environment(platform)
+                    )
+                self._processes.append((process, ours))
+                ours.send((sketch, part, platform, device.local_hardware_id))
+            if platform != "cpu":  # compiling is half a minute there, on all cores: once, and the others find it done
+                first = {len(part): number for number, part in enumerate(parts)}
+                self._ask(list(first.values()), Cohort.compile, [()] * len(first))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process, _ in self._processes]
+
+    def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return self._ask(range(len(self.parts)), work, arguments)
+
+    def _ask(self, whom: Sequence[int], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        pipes = [self._processes[number][1] for number in whom]
+        try:
+            for pipe, given in zip(pipes, arguments, strict=True):
+                pipe.send((work, given))
+            answers = [pipe.recv() for pipe in pipes]
+        except (EOFError, ConnectionError) as error:
+            raise Lost(self._ended()) from error
+        for answer in answers:
+            if isinstance(answer, Failed):
+                raise answer.error from RuntimeError(f"in the process of a cohort:\n{answer.text}")
+        return answers
+
+    def close(self) -> None:
+        for process, pipe in self._processes:
+            pipe.close()
+            process.kill()
+            process.wait()
+
+    def _ended(self) -> str:
+        """What became of the first process that is not there any more."""
+        for part, (process, _) in zip(self.parts, self._processes, strict=True):
+            try:
+                code = process.wait(timeout=1.0)
+            except subprocess.TimeoutExpired:
+                continue
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            who = f"members {min(part)} to {max(part)}" if len(part) > 1 else f"member {min(part)}"
+            return f"the process of {who} has ended ({how})"
+        return "a cohort's process does not answer"
+
+
+class Failed(NamedTuple):
+    """An answer that is an exception."""
+
+    error: BaseException
+    text: str
+    """Its traceback, which does not travel."""
+
+
+def serve(pipe: Connection, number: int, threads: int) -> None:
+    """Process ``number``: makes its cohort, then does as it is told until the other side ends the pipe."""
+    sketch, part, platform, which = pipe.recv()
+    with hardware.confined(number, threads):
+        device = hardware.only_device(platform, which)
+    cohort: Cohort | None = None
+    while True:
+        work, arguments = pipe.recv()
+        try:
+            if cohort is None:
+                [cohort] = cohorts(sketch, [part], [device])
+            answer = work(cohort, *arguments)
+        except Exception as error:
+            known = isinstance(error, UserError | OSError)  # others may not be made to travel
+            answer = Failed(error if known else RuntimeError(str(error)), traceback.format_exc())
+        pipe.send(answer)
+
+
+if __name__ == "__main__":
+    from bires.training import runners as crew
+
+    try:
+        crew.serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:4]))
+    except (EOFError, ConnectionError):
+        os._exit(0)  # the trainer is gone; nothing here is worth closing

@@ -1,0 +1,226 @@
+"""A run as a checkpoint and back: arrays in member order, so that another split into cohorts can take them up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bires.envs.slots import TRAIN, Start
+from bires.population.program import Program
+from bires.population.step import shapes
+from bires.runs.arrays import flatten, unflatten
+from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
+from bires.runs.folder import Appender, Folder
+from bires.settings.config import Config, Member
+from bires.training.cohort import Cohort
+from bires.training.oracle import kept_states
+from bires.training.runners import Crew
+from bires.types import Space
+
+HOST = ("running_return", "finished_sum", "finished_count")
+"""What a cohort counts on this side."""
+
+
+class Underway(Protocol):
+    """What a checkpoint must know of a run."""
+
+    config: Config
+    members: list[Member]
+    folder: Folder
+    store: Store
+    program: Program
+    space: Space
+    capacity: int
+    physics: int
+    crew: Crew
+    step: int
+    segments: list[Segment]
+    diverged: dict[int, int]
+    returns: dict[int, float]
+    evaluations: Appender
+    metrics: Appender
+
+
+class Part(NamedTuple):
+    """A cohort's part of a checkpoint."""
+
+    state: dict[str, np.ndarray]
+    host: dict[str, np.ndarray]
+    running: list[Start]
+    rows: dict[str, np.ndarray]
+    """What the replay gained."""
+
+
+def part_of(cohort: Cohort, start: int, stop: int) -> Part:
+    """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
+    state = cohort.state
+    rows = {**rings(state.storage), **(cohort.desk.dreamer.states if cohort.desk.dreamer else {})}
+    return Part(
+        {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
+        {name: getattr(cohort.desk, name) for name in HOST},
+        [cohort.pool.running(i) for i in range(len(cohort.members))],
+        {name: written(ring, start, stop) for name, ring in rows.items()} if start < stop else {},
+    )
+
+
+def capture(trainer: Underway) -> Checkpoint:
+    """This moment of the run. The replay's new rows are written at once, as a segment."""
+    oldest = max(0, trainer.step - trainer.capacity)
+    start = max(trainer.segments[-1].stop if trainer.segments else 0, oldest)
+    parts: list[Part] = trainer.crew.each(part_of, start, trainer.step)
+    arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
+    arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
+    running = [one for part in parts for one in part.running]
+    for member, one in enumerate(running):
+        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, trainer.space.action)
+    if start < trainer.step:
+        trainer.segments.append(trainer.store.save_replay(joined([part.rows for part in parts]), start))
+    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
+    return Checkpoint(
+        trainer.step,
+        arrays,
+        {
+            "sizes": {"evaluations": trainer.evaluations.certain(), "metrics": trainer.metrics.certain()},
+            "episodes": [one.episode for one in running],
+            "returns": {str(member): value for member, value in trainer.returns.items()},
+            "diverged": {str(member): step for member, step in trainer.diverged.items()},
+        },
+        list(trainer.segments),
+    )
+
+
+def joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The cohorts' arrays as the population's."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def written(array: Any, start: int, stop: int) -> np.ndarray:
+    """What the steps [start, stop) wrote into a ring, gathered on its device."""
+    begin, end = start % array.shape[1], (stop - 1) % array.shape[1] + 1
+    if begin < end:
+        return np.asarray(array[:, begin:end])
+    return np.concatenate([np.asarray(array[:, begin:]), np.asarray(array[:, :end])], axis=1)
+
+
+def ringed(storage: Any) -> bool:
+    """Whether a replay has several arrays."""
+    return isinstance(storage, tuple)
+
+
+def rings(storage: Any) -> dict[str, Any]:
+    """The arrays of a replay, by name."""
+    return flatten(storage if ringed(storage) else {"rows": storage})
+
+
+def restore(trainer: Underway, checkpoint: Checkpoint) -> None:
+    """Puts a checkpoint's members on their devices and rebuilds their episodes."""
+    data = checkpoint.data
+    trainer.step = checkpoint.step
+    trainer.segments = list(checkpoint.replay)
+    trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
+    trainer.returns = {int(member): value for member, value in data["returns"].items()}
+    trainer.crew.each(make_room)
+    for segment in checkpoint.replay:
+        rows = load_rows(trainer, segment)
+        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in trainer.crew.parts]
+        trainer.crew.spread(refill, mine)
+    trainer.crew.each(take_up, checkpoint.arrays, data["episodes"], trainer.diverged)
+
+
+def make_room(cohort: Cohort) -> None:
+    """An empty replay on the cohort's device: there is never a second one, so what fits can be resumed."""
+    storage = rings(shapes(cohort.program, len(cohort.members)).storage)
+    cohort.returning = {name: jnp.zeros(r.shape, r.dtype, device=cohort.device) for name, r in storage.items()}
+
+
+def refill(cohort: Cohort, rows: dict[str, np.ndarray], start: int) -> None:
+    """Puts rows of a segment, whose first was written in step ``start``, where they were."""
+    capacity, kept = cohort.program.capacity, cohort.desk.dreamer.states if cohort.desk.dreamer else {}
+    for name, array in rows.items():
+        begin = start % capacity
+        for piece in np.split(array, [capacity - begin], axis=1):
+            if name in kept:  # physics states stay on this side
+                kept[name][:, begin : begin + piece.shape[1]] = piece
+            elif piece.shape[1]:
+                cohort.returning[name] = put(cohort.returning[name], piece, begin)
+            begin = 0
+
+
+@partial(jax.jit, donate_argnums=0)
+def put(ring: jax.Array, rows: jax.Array, begin: int) -> jax.Array:
+    """The ring with some rows, written in place."""
+    return jax.lax.dynamic_update_slice_in_dim(ring, rows, begin, axis=1)
+
+
+def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], gone: dict[int, int]) -> None:
+    """The members as they were, with the replay that came back, and their episodes."""
+    mine = np.array([member.member for member in cohort.members])
+    whole = shapes(cohort.program, len(mine))
+    state = unflatten(whole._replace(storage=None), {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
+    storage = jax.tree.unflatten(jax.tree.structure(whole.storage), list(cohort.returning.values()))
+    cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))._replace(storage=storage)
+    cohort.returning = {}
+    for name in HOST:
+        getattr(cohort.desk, name)[:] = arrays[f"host/{name}"][mine]
+    starts = [
+        Start(i, m.seed, TRAIN, episodes[m.member], actions=arrays[f"episode/{m.member}"].tolist())
+        for i, m in enumerate(cohort.members)
+    ]
+    resting = {i for i, m in enumerate(cohort.members) if m.member in gone}
+    cohort.pool.rest([start for start in starts if start.slot in resting])
+    cohort.pool.begin([start for start in starts if start.slot not in resting])
+
+
+def require_fitting(trainer: Underway, checkpoint: Checkpoint) -> None:
+    """Refuses a checkpoint that is whole but not this run's: nothing of the run has been touched yet."""
+    data, count = checkpoint.data, len(trainer.members)
+
+    def require(condition: bool, what: str) -> None:
+        if not condition:
+            raise CorruptCheckpoint(f"the checkpoint of step {checkpoint.step} has {what} that this run cannot have")
+
+    require(0 <= checkpoint.step <= trainer.config.steps, "a step")
+    sizes, episodes = data.get("sizes"), data.get("episodes")
+    require(isinstance(sizes, dict) and sizes.keys() == {"evaluations", "metrics"}, "sizes of files")
+    assert isinstance(sizes, dict)
+    for name, size in sizes.items():
+        path = trainer.folder.path / f"{name}.csv"
+        there = path.stat().st_size if path.is_file() else -1
+        require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
+    whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
+    require(whole and len(episodes or ()) == count, "episodes")
+    for name in ("diverged", "returns"):
+        found = data.get(name)
+        named = isinstance(found, dict) and all(str(key).isdigit() and int(key) < count for key in found)
+        require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
+    for member in range(count):
+        actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
+        require(actions.dtype == np.float32 and actions.shape[1:] == (trainer.space.action,), "actions")
+    template = shapes(trainer.program, count)._replace(storage=None)
+    named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
+    unflatten(template, named_arrays, np.arange(count))
+    for name in HOST:
+        require(checkpoint.arrays.get(f"host/{name}", np.zeros(0)).shape == (count,), name)
+    stop = max((segment.stop for segment in checkpoint.replay), default=0)
+    require(stop == checkpoint.step, "a replay")
+    for segment in checkpoint.replay:
+        trainer.store.verify(segment)
+
+
+def load_rows(trainer: Underway, segment: Segment) -> dict[str, np.ndarray]:
+    """The rows of a segment, which must be what this run would have written."""
+    arrays, lead = trainer.store.load_replay(segment), (len(trainer.members), segment.stop - segment.start)
+    storage = rings(shapes(trainer.program, len(trainer.members)).storage)
+    expected = {name: (ring.dtype, (*lead, *ring.shape[2:])) for name, ring in storage.items()}
+    expected |= {name: (np.dtype(float), (*lead, trainer.physics)) for name in kept_states(trainer.program)}
+    for name, like in expected.items():
+        found = arrays.get(name)
+        if found is None or (found.dtype, found.shape) != like:
+            held = "nothing" if found is None else f"{found.dtype} {found.shape}"
+            raise CorruptCheckpoint(f"{segment.file} holds {held} as {name!r}, which is not this run's replay")
+    return {name: arrays[name] for name in expected}
