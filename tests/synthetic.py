@@ -9,8 +9,9 @@ import numpy as np
 
 from bires.runs.folder import Folder
 from bires.runs.run import Run
-from bires.settings import config as configs
-from bires.settings.config import Config, Member
+from bires.settings import grid
+from bires.settings.config import Config
+from bires.settings.grid import Member
 
 
 def rising(member: Member, step: int, steps: int) -> float:
@@ -29,7 +30,7 @@ def make_run(
 ) -> Run:
     """A run of ``config`` up to a step: diverged members have no points after their step, some have none at all."""
     ends, last = diverged or {}, config.steps if upto is None else upto
-    members = configs.members(config)
+    members = grid.members(config)
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path)
     folder.create(config, members, {"platform": "cpu"})

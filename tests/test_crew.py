@@ -16,7 +16,7 @@ import bires
 from bires.machine import hardware
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
@@ -239,7 +239,7 @@ def test_a_run_goes_on_with_processes_if_it_began_with_them(before, tmp_path, mo
     config = make_config("pendulum-swingup", {"seed": (0, 1), "steps": 2000, "replay": 1000, "warmup": 100})
     monkeypatch.setattr(hardware, "apart", lambda *_: not before)
     assert Trainer(config, Folder(tmp_path), Options()).processes is not before
-    Folder(tmp_path).create(config, configs.members(config), {"platform": "cpu", "processes": before})
+    Folder(tmp_path).create(config, grid.members(config), {"platform": "cpu", "processes": before})
     assert Trainer(config, Folder(tmp_path), Options()).processes is before
     other: Any = "threads" if before else "processes"
     assert Trainer(config, Folder(tmp_path), Options(cohorts=other)).processes is not before

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Progress
 from bires.training.display import Meter, line
@@ -10,7 +10,7 @@ from bires.training.display import Meter, line
 
 def meter(clock, **settings):
     config = make_config("pendulum-swingup", {"algorithm": "ddpg", "seed": (0, 1)} | settings)
-    return Meter(config, configs.members(config), lambda: clock[0])
+    return Meter(config, grid.members(config), lambda: clock[0])
 
 
 def progress(step, evaluated=False):

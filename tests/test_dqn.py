@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bires.settings.algorithms import ALGORITHMS
 
 import bires
 from bires import rules
@@ -20,7 +21,6 @@ from bires.agents.dqn import Design, dqn, update
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import RULES
-from bires.settings.algorithms import ALGORITHMS
 from bires.types import Space, Transition
 from tests.test_training import PROBE, arrays, contents, values_of
 

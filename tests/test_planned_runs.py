@@ -9,7 +9,7 @@ import pytest
 import bires
 from bires.population import replay
 from bires.runs.folder import Folder
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.running import train
@@ -173,7 +173,7 @@ def test_numbers_a_member_does_not_use_do_not_split_it():
             "eta": [0.1, 0.2],
         },
     )
-    found = [(m.algorithm, m.planning_steps, m.planning_eta, m.horizon) for m in configs.members(config)]
+    found = [(m.algorithm, m.planning_steps, m.planning_eta, m.horizon) for m in grid.members(config)]
     assert found == [
         ("ddpg", None, None, None),
         ("dyna-ddpg", 1, None, None),
@@ -182,12 +182,12 @@ def test_numbers_a_member_does_not_use_do_not_split_it():
         ("mve-ddpg", None, None, 1),
         ("mve-ddpg", None, None, 3),
     ]
-    assert configs.members(config)[3].label == "res-dyna-ddpg(0.05)"
+    assert grid.members(config)[3].label == "res-dyna-ddpg(0.05)"
 
 
 def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
     config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
-    assert [m.algorithm for m in configs.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
+    assert [m.algorithm for m in grid.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bires.settings.algorithms import ALGORITHMS
 
 import bires
 from bires.envs.tasks import SHORT
@@ -18,8 +19,7 @@ from bires.population import step as population
 from bires.rules import RULES
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
-from bires.settings import config as configs
-from bires.settings.algorithms import ALGORITHMS
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
@@ -123,7 +123,7 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     config = make_config(
         "pendulum-swingup", quick | {"algorithm": MODEL_FREE, "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
     )
-    assert len(configs.members(config)) == 5 * 7 + 1
+    assert len(grid.members(config)) == 5 * 7 + 1
     trainer = Trainer(config, Folder(tmp_path), Options())
     Folder(tmp_path).create(config, trainer.members, {})
     trainer.run(None)

@@ -12,7 +12,7 @@ from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock
 from bires.runs.run import Run
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options
 from bires.settings.validation import validate
@@ -83,4 +83,4 @@ def lengthen(path: Path, steps: int) -> None:
     if steps > run.config.steps:
         with Lock(path, Options.patience):
             newest(Trainer(run.config, Folder(path), Options(workers=0)))  # or it cannot go on, and is left as it is
-            Folder(path).lengthen(steps, configs.members(longer))
+            Folder(path).lengthen(steps, grid.members(longer))

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 Params = Any
 """A pytree of arrays."""
+
+
+Sight = Literal["vector", "pixels"]
+"""What an agent sees: vectors of floats, or stacks of pictures of bytes."""
+
+
+class Pixels(NamedTuple):
+    """An observation of bytes: a stack of pictures, each (channels, height, width)."""
+
+    stack: int
+    height: int
+    width: int
+    channels: int = 1
+    convolutions: tuple[tuple[int, int, int], ...] = ((8, 4, 32), (4, 2, 64), (3, 1, 64))
+    """Kernel, stride and outputs of each convolution; Mnih et al. (2015) unless the family says otherwise."""
+    clip_rewards: bool = True
+    """Whether learners see only the signs of rewards."""
+
+    @property
+    def picture(self) -> int:
+        """Bytes of one picture."""
+        return self.channels * self.height * self.width
 
 
 @dataclass(frozen=True)
@@ -23,8 +47,8 @@ class Space:
     high: tuple[float, ...]
     choices: int | None = None
     """How many discrete actions there are; None: actions are continuous."""
-    pixels: tuple[int, int, int] | None = None
-    """(frames, height, width) of an observation of bytes; None: an observation is a vector of floats."""
+    pixels: Pixels | None = None
+    """None: an observation is a vector of floats."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -43,3 +67,35 @@ class Transition(NamedTuple):
     reward: jax.Array
     discount: jax.Array
     next_observation: jax.Array
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of an agent, a planner or a family of environments.
+
+    The command line, the grid of members, the manifest, the columns of members.csv and the tables of the docs are made
+    from these records. A setting's type is that of its default.
+    """
+
+    name: str
+    default: Any
+    """A value, or one for each kind of observation: {"vector": …, "pixels": …}."""
+    help: str
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    """What a text may be."""
+    varies: bool = False
+    """Whether it may vary inside a population: then it is an array there, and several values make a grid."""
+    hint: str = ""
+    """What an error message adds, such as the paper's value."""
+
+    def default_for(self, sight: Sight) -> Any:
+        """The default for a kind of observation."""
+        if not isinstance(self.default, Mapping):
+            return self.default
+        return self.default.get(sight, next(iter(self.default.values())))
+
+    @property
+    def type(self) -> type:
+        return type(self.default_for("vector"))

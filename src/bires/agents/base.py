@@ -1,16 +1,21 @@
-"""What an agent is."""
+"""What an agent is: a module with an `AgentSpec`, whose `make` gives pure functions of one member.
+
+The spec holds all that is the agent's own: settings with defaults, bounds and help; algorithms; metrics; baseline.
+Adding an agent takes its module and one line in `bires.agents.registry`; a user's own agent takes no line of ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bires.rules import Needs, Rule
-from bires.types import Params, Transition
+from bires.types import Params, Setting, Sight, Space, Transition
 
 
 class Planning(NamedTuple):
@@ -35,16 +40,10 @@ class Hyper(NamedTuple):
     rule: Rule
     eta: jax.Array
     gamma: jax.Array
-    tau: jax.Array
-    actor_lr: jax.Array
-    critic_lr: jax.Array
-    noise: jax.Array
-    epsilon_start: Any = 0.0
-    epsilon_end: Any = 0.0
-    epsilon_steps: Any = 0.0
-    target_every: Any = 1.0
+    own: Mapping[str, Any]
+    """The agent's settings that vary, by name."""
     planning: Planning | None = None
-    """None where nobody plans."""
+    """None in a population without planners."""
 
 
 class Diagnostics(NamedTuple):
@@ -52,12 +51,18 @@ class Diagnostics(NamedTuple):
 
     alive: jax.Array
     """False from the update on in which a value, the loss or a gradient is not finite or exceeds the stated bound."""
-    critic_loss: jax.Array
-    """½ mean δ_b²."""
-    q_mean: jax.Array
-    """Mean of pred over the batch."""
-    delta: jax.Array
-    """Mean |δ_b| over the batch."""
+    metrics: Mapping[str, jax.Array]
+    """Numbers named by the agent's `AgentSpec.metrics`; metrics.csv has their means."""
+
+
+def critic_metrics(alive: jax.Array, pred: jax.Array, delta: jax.Array) -> Diagnostics:
+    """`CRITIC_METRICS` of a batch, from its values and its δ_b."""
+    loss = 0.5 * jnp.mean(delta**2)
+    return Diagnostics(alive, {"critic_loss": loss, "q_mean": jnp.mean(pred), "delta": jnp.mean(jnp.abs(delta))})
+
+
+CRITIC_METRICS = ("critic_loss", "q_mean", "delta")
+"""½ mean δ_b², the mean of pred, and the mean of |δ_b| over the batch."""
 
 
 VALUE_BOUND = 1e12
@@ -113,7 +118,58 @@ class Agent:
     """learner, observations (batch) → noise-free actions (batch)."""
     value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → Q (batch)."""
-    update: Callable[[Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
-    """learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""
+    update: Callable[[jax.Array, Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
+    """key, learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""
     parts: Parts | None = None
-    """The same step taken apart; None where planners have not been thought of."""
+    """The same step taken apart; None for an agent that planners cannot use."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A named triple of agent, rule and planner; one line says what it is."""
+
+    agent: str
+    rule: str
+    planner: str | None
+    summary: str
+
+
+class Design(NamedTuple):
+    """What `AgentSpec.make` is given: all that the members of a population share."""
+
+    space: Space
+    hidden: tuple[int, ...]
+    """Hidden layers of the networks."""
+    own: Mapping[str, Any]
+    """The agent's settings that do not vary, by name."""
+    needs: Needs
+    """Which values the rules of the population read; what none reads need not be computed."""
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent as the rest of the package knows it."""
+
+    name: str
+    actions: Literal["continuous", "discrete"]
+    settings: tuple[Setting, ...]
+    run: Mapping[Sight, Mapping[str, Any]]
+    """For each kind of observation that it can see: its defaults of the run's settings (steps, warmup, batch, …)."""
+    algorithms: Mapping[str, Algorithm]
+    baseline: str
+    """The algorithm that the others are compared with."""
+    make: Callable[[Design], Agent]
+    metrics: tuple[str, ...] = CRITIC_METRICS
+    layers: int = 1
+    """The least number of hidden layers."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of a run for which it accepts one value only."""
+
+    @property
+    def title(self) -> str:
+        return self.name.upper()
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The settings that may vary inside a population."""
+        return tuple(setting.name for setting in self.settings if setting.varies)

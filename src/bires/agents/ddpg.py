@@ -10,19 +10,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import optimisers
-from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper, Parts, Slope
+from bires.agents.base import (
+    VALUE_BOUND,
+    Agent,
+    AgentSpec,
+    Algorithm,
+    Design,
+    Diagnostics,
+    Hyper,
+    Parts,
+    Slope,
+    critic_metrics,
+)
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.agents.optimisers import Averages, descend, soft_update
 from bires.rules import Needs, Values
-from bires.types import Space, Transition
+from bires.types import Setting, Space, Transition
 
 Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
 """Q's values → a loss, and (pred, δ) to report."""
 
 
-class State(NamedTuple):
-    """The learner."""
+class DDPGLearner(NamedTuple):
+    """Networks, targets and optimisers."""
 
     actor: Actor
     critic: Critic
@@ -32,11 +43,11 @@ class State(NamedTuple):
     critic_adam: Averages
 
 
-def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> State:
+def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> DDPGLearner:
     """Online networks, targets equal to them, fresh optimisers."""
     online_actor = init_actor(rng, space.observation, space.action, hidden)
     online_critic = init_critic(rng, space.observation, space.action, hidden)
-    return State(
+    return DDPGLearner(
         online_actor,
         online_critic,
         jax.tree.map(jnp.copy, online_actor),
@@ -63,7 +74,7 @@ def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, s
     return Values(zero, zero)
 
 
-def critic_slope(state: State, hyper: Hyper, batch: Transition, needs: Needs) -> Slope:
+def critic_slope(state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs) -> Slope:
     """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b."""
     discount = hyper.gamma * batch.discount
     target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
@@ -79,7 +90,7 @@ def critic_slope(state: State, hyper: Hyper, batch: Transition, needs: Needs) ->
     return Slope(gradient, online.pred, hyper.rule.backward(online, target, batch.reward, discount))
 
 
-def regress(state: State, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
+def regress(state: DDPGLearner, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
     """The gradient of any loss of Q's values at some points."""
     gradient, seen = jax.grad(lambda params: loss(critic(params, observation, action)), has_aux=True)(state.critic)
     return Slope(gradient, *seen)
@@ -95,33 +106,37 @@ def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> A
     return gradient
 
 
-def improve_critic(state: State, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[State, Diagnostics]:
+def improve_critic(state: DDPGLearner, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[DDPGLearner, Diagnostics]:
     """One step of the critic's optimiser, unless something is not finite."""
     gradient, pred, delta = slope
-    loss = 0.5 * jnp.mean(delta**2)
+    seen = critic_metrics(alive, pred, delta)
     largest = jnp.maximum(jnp.max(jnp.abs(pred)), jnp.max(jnp.abs(delta)))
-    ok = alive & jnp.isfinite(loss) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
-    new, adam = descend(gradient, state.critic_adam, state.critic, hyper.critic_lr, ok)
-    return state._replace(critic=new, critic_adam=adam), Diagnostics(ok, loss, jnp.mean(pred), jnp.mean(jnp.abs(delta)))
+    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
+    new, adam = descend(gradient, state.critic_adam, state.critic, hyper.own["critic_lr"], ok)
+    return state._replace(critic=new, critic_adam=adam), seen._replace(alive=ok)
 
 
-def improve_actor(state: State, hyper: Hyper, batch: Transition, alive: jax.Array) -> tuple[State, jax.Array]:
+def improve_actor(
+    state: DDPGLearner, hyper: Hyper, batch: Transition, alive: jax.Array
+) -> tuple[DDPGLearner, jax.Array]:
     """One step of the actor's optimiser, with the critic as it is."""
     slope = actor_gradient(state.actor, state.critic, batch)
     ok = alive & reached_first_layer(slope)
-    new, adam = descend(slope, state.actor_adam, state.actor, hyper.actor_lr, ok)
+    new, adam = descend(slope, state.actor_adam, state.actor, hyper.own["actor_lr"], ok)
     return state._replace(actor=new, actor_adam=adam), ok
 
 
-def follow(state: State, hyper: Hyper, alive: jax.Array) -> State:
+def follow(state: DDPGLearner, hyper: Hyper, alive: jax.Array) -> DDPGLearner:
     """Both targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
     return state._replace(
-        target_actor=soft_update(state.actor, state.target_actor, hyper.tau, alive),
-        target_critic=soft_update(state.critic, state.target_critic, hyper.tau, alive),
+        target_actor=soft_update(state.actor, state.target_actor, hyper.own["tau"], alive),
+        target_critic=soft_update(state.critic, state.target_critic, hyper.own["tau"], alive),
     )
 
 
-def update(state: State, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs) -> tuple[State, Diagnostics]:
+def update(
+    state: DDPGLearner, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs
+) -> tuple[DDPGLearner, Diagnostics]:
     """Critic, then actor with the critic just updated, then both targets."""
     state, seen = improve_critic(state, hyper, critic_slope(state, hyper, batch, needs), alive)
     state, ok = improve_actor(state, hyper, batch, seen.alive)
@@ -147,13 +162,14 @@ def reached_first_layer(gradient: Actor | Critic) -> jax.Array:
     return jnp.isfinite(jnp.sum(gradient.layers[0].bias))
 
 
-def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
-    """The agent for a task. ``needs`` says which values the rules of the population read."""
+def make(design: Design) -> Agent:
+    """The agent for a task."""
+    space, needs = design.space, design.needs
 
     def explore(
-        key: jax.Array, state: State, hyper: Hyper, observation: jax.Array, noise: jax.Array, first: jax.Array
+        key: jax.Array, state: DDPGLearner, hyper: Hyper, observation: jax.Array, noise: jax.Array, first: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        noise = ornstein_uhlenbeck(key, noise, first, hyper.noise)
+        noise = ornstein_uhlenbeck(key, noise, first, hyper.own["noise"])
         return space.clip(actor(state.actor, observation[None])[0] + noise), noise
 
     def random(key: jax.Array) -> jax.Array:
@@ -161,12 +177,62 @@ def ddpg(space: Space, hidden: tuple[int, ...], needs: Needs) -> Agent:
         return jax.random.uniform(key, (space.action,), minval=low, maxval=high)
 
     return Agent(
-        init=lambda rng: init(rng, space, hidden),
+        init=lambda rng: init(rng, space, design.hidden),
         init_noise=lambda: jnp.zeros(space.action),
         explore=explore,
         random=random,
         greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
         value=lambda state, observation, action: critic(state.critic, observation, action),
-        update=lambda state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
+        update=lambda key, state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
         parts=PARTS,
     )
+
+
+SETTINGS = (
+    Setting(
+        "tau",
+        1e-3,
+        "τ, how much of the online networks the target networks take in at each update.",
+        low=0.0,
+        high=1.0,
+        varies=True,
+        hint="the paper uses 1e-3",
+    ),
+    Setting("actor_lr", 1e-4, "Learning rate of the actor.", low=0.0, varies=True),
+    Setting("critic_lr", 1e-3, "Learning rate of the critic.", low=0.0, varies=True),
+    Setting("noise", 0.2, "σ of the Ornstein–Uhlenbeck exploration noise.", low=0.0, varies=True),
+)
+
+ALGORITHMS = {
+    "ddpg": Algorithm("ddpg", "td", None, "DDPG (Lillicrap et al. 2015): semi-gradient critic with target networks"),
+    "res-ddpg": Algorithm("ddpg", "res", None, "Baird's residual algorithm in DDPG, without target networks"),
+    "to-res-ddpg": Algorithm("ddpg", "to", None, "residual DDPG, target network at the successor"),
+    "ot-res-ddpg": Algorithm("ddpg", "ot", None, "residual DDPG, target network at the predecessor"),
+    "tt-res-ddpg": Algorithm("ddpg", "tt", None, "residual DDPG, target network at both ends"),
+    "bi-res-ddpg": Algorithm("ddpg", "bi", None, "residual DDPG with the bidirectional target network (the paper's)"),
+    "dyna-ddpg": Algorithm("ddpg", "td", "dyna", "DDPG that also learns from imagined transitions, by `td`"),
+    "res-dyna-ddpg": Algorithm("ddpg", "td", "res-dyna", "Dyna-DDPG with residual imagined updates (the paper's)"),
+    "mve-ddpg": Algorithm("ddpg", "td", "mve", "DDPG with model-based value expansion, TD(k) (Feinberg et al. 2018)"),
+}
+
+SPEC = AgentSpec(
+    name="ddpg",
+    actions="continuous",
+    settings=SETTINGS,
+    run={
+        "vector": {  # the paper's, and its authors' code's
+            "steps": 1_000_000,
+            "warmup": 10_000,
+            "eval_every": 10_000,
+            "batch": 64,
+            "replay": 1_000_000,
+            "update_every": 1,
+            "hidden": (400, 300),
+        }
+    },
+    algorithms=ALGORITHMS,
+    baseline="ddpg",
+    make=make,
+    layers=2,  # the action enters at the second one
+    fixed={"update_every": 1},
+)

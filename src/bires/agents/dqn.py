@@ -6,45 +6,32 @@ online network, ``succ⁻ = max Q⁻(s', ·)`` of the target network (Double DQN
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires.agents.base import VALUE_BOUND, Agent, Diagnostics, Hyper
+from bires.agents.base import VALUE_BOUND, Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, critic_metrics
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import Choices, choices, init_choices
 from bires.agents.optimisers import OPTIMISERS, clip_norm, hard_update, norm
-from bires.rules import Needs, Values
-from bires.types import Space, Transition
+from bires.rules import Values
+from bires.types import Setting, Space, Transition
 
 
-class State(NamedTuple):
-    """The learner."""
+class DQNLearner(NamedTuple):
+    """The network, its target and the optimiser."""
 
     online: Choices
     target: Choices
     optimiser: Any
 
 
-@dataclass(frozen=True)
-class Design:
-    """What all members of a population share."""
-
-    space: Space
-    hidden: tuple[int, ...]
-    optimiser: str
-    max_grad_norm: float
-    """Gradients of a greater norm are scaled down to it; 0: never."""
-    double_q: bool
-
-
-def init(rng: np.random.Generator, design: Design) -> State:
+def init(rng: np.random.Generator, design: Design) -> DQNLearner:
     """The online network, a target equal to it, a fresh optimiser."""
     online = init_choices(rng, design.space, design.hidden)
-    return State(online, jax.tree.map(jnp.copy, online), OPTIMISERS[design.optimiser].init(online))
+    return DQNLearner(online, jax.tree.map(jnp.copy, online), OPTIMISERS[design.own["optimiser"]].init(online))
 
 
 def pick(q: jax.Array, index: jax.Array) -> jax.Array:
@@ -63,10 +50,10 @@ def both_ends(params: Choices, space: Space, batch: Transition, pred: bool, succ
 
 
 def gradient(
-    state: State, hyper: Hyper, batch: Transition, needs: Needs, design: Design
+    state: DQNLearner, hyper: Hyper, batch: Transition, design: Design
 ) -> tuple[Choices, tuple[Values, jax.Array]]:
     """The paper's update as a gradient (mean over the batch), with the online values and δ_b."""
-    space, double_q = design.space, design.double_q
+    space, needs, double_q = design.space, design.needs, design.own["double_q"]
     discount, action = hyper.gamma * batch.discount, batch.action[:, 0].astype(jnp.int32)
     theirs = both_ends(state.target, space, batch, needs.target_pred, needs.target_succ)
 
@@ -83,34 +70,35 @@ def gradient(
 
 
 def update(
-    state: State, hyper: Hyper, batch: Transition, alive: jax.Array, needs: Needs, design: Design
-) -> tuple[State, Diagnostics]:
+    state: DQNLearner, hyper: Hyper, batch: Transition, alive: jax.Array, design: Design
+) -> tuple[DQNLearner, Diagnostics]:
     """The online network; then, every so many updates, the target network: θ⁻ ← θ."""
-    slope, (online, delta) = gradient(state, hyper, batch, needs, design)
-    loss, length = 0.5 * jnp.mean(delta**2), norm(slope)
+    slope, (online, delta) = gradient(state, hyper, batch, design)
+    seen, length = critic_metrics(alive, online.pred, delta), norm(slope)
     largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
-    ok = alive & jnp.isfinite(loss) & (largest < VALUE_BOUND) & jnp.isfinite(length)
-    if design.max_grad_norm > 0:
-        slope = clip_norm(slope, length, design.max_grad_norm)
-    moved, optimiser = OPTIMISERS[design.optimiser].descend(slope, state.optimiser, state.online, hyper.critic_lr, ok)
-    now = ok & (optimiser.updates % jnp.asarray(hyper.target_every, jnp.int32) == 0)
-    new = State(moved, hard_update(moved, state.target, now), optimiser)
-    return new, Diagnostics(ok, loss, jnp.mean(online.pred), jnp.mean(jnp.abs(delta)))
+    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & jnp.isfinite(length)
+    bound, descend = design.own["max_grad_norm"], OPTIMISERS[design.own["optimiser"]].descend
+    if bound > 0:
+        slope = clip_norm(slope, length, bound)
+    moved, optimiser = descend(slope, state.optimiser, state.online, hyper.own["critic_lr"], ok)
+    now = ok & (optimiser.updates % jnp.asarray(hyper.own["target_every"], jnp.int32) == 0)
+    new = DQNLearner(moved, hard_update(moved, state.target, now), optimiser)
+    return new, seen._replace(alive=ok)
 
 
-def dqn(design: Design, needs: Needs) -> Agent:
-    """The agent for a task. ``needs`` says which values the rules of the population read."""
+def make(design: Design) -> Agent:
+    """The agent for a task."""
     space, count = design.space, design.space.choices
     assert count is not None
 
     def explore(
-        key: jax.Array, state: State, hyper: Hyper, observation: jax.Array, step: jax.Array, first: jax.Array
+        key: jax.Array, state: DQNLearner, hyper: Hyper, observation: jax.Array, step: jax.Array, first: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        share = epsilon(step, hyper.epsilon_start, hyper.epsilon_end, hyper.epsilon_steps)
+        share = epsilon(step, hyper.own["epsilon_start"], hyper.own["epsilon_end"], hyper.own["epsilon_steps"])
         index = epsilon_greedy(key, choices(state.online, space, observation[None])[0], share)
         return index.astype(jnp.float32)[None], step + 1
 
-    def greedy(state: State, observation: jax.Array) -> jax.Array:
+    def greedy(state: DQNLearner, observation: jax.Array) -> jax.Array:
         return jnp.argmax(choices(state.online, space, observation), -1).astype(jnp.float32)[:, None]
 
     return Agent(
@@ -122,5 +110,87 @@ def dqn(design: Design, needs: Needs) -> Agent:
         value=lambda state, observation, action: pick(
             choices(state.online, space, observation), action[:, 0].astype(jnp.int32)
         ),
-        update=lambda state, hyper, batch, alive: update(state, hyper, batch, alive, needs, design),
+        update=lambda key, state, hyper, batch, alive: update(state, hyper, batch, alive, design),
     )
+
+
+SETTINGS = (
+    Setting("critic_lr", {"vector": 1e-3, "pixels": 2.5e-4}, "Learning rate.", low=0.0, varies=True),
+    Setting(
+        "epsilon_start",
+        1.0,
+        "Share of random actions after the warm-up …",
+        low=0.0,
+        high=1.0,
+        varies=True,
+        hint="a share of all actions",
+    ),
+    Setting(
+        "epsilon_end",
+        {"vector": 0.05, "pixels": 0.01},
+        "… which falls linearly to this one …",
+        low=0.0,
+        high=1.0,
+        varies=True,
+        hint="a share of all actions",
+    ),
+    Setting("epsilon_steps", {"vector": 10_000.0, "pixels": 1e6}, "… in this many steps.", low=0.0, varies=True),
+    Setting(
+        "target_every",
+        {"vector": 50, "pixels": 10_000},
+        "Updates between copies of the network to its target network.",
+        low=1,
+        varies=True,
+    ),
+    Setting(
+        "optimiser",
+        {"vector": "adam", "pixels": "rmsprop"},
+        "`adam`, or `rmsprop` (centred, as in the authors' code for Atari).",
+        choices=tuple(OPTIMISERS),
+    ),
+    Setting(
+        "max_grad_norm",
+        {"vector": 10.0, "pixels": 5.0},
+        "Gradients are scaled down to this norm; 0: never.",
+        low=0.0,
+    ),
+    Setting("double_q", False, "Double DQN: the online network chooses the action that the target network values."),
+)
+
+ALGORITHMS = {
+    "dqn": Algorithm("dqn", "td", None, "DQN (Mnih et al. 2015) for discrete actions; --double-q makes it Double DQN"),
+    "res-dqn": Algorithm("dqn", "res", None, "Baird's residual algorithm in DQN, without a target network"),
+    "to-res-dqn": Algorithm("dqn", "to", None, "residual DQN, target network at the successor"),
+    "ot-res-dqn": Algorithm("dqn", "ot", None, "residual DQN, target network at the predecessor"),
+    "tt-res-dqn": Algorithm("dqn", "tt", None, "residual DQN, target network at both ends"),
+    "bi-res-dqn": Algorithm("dqn", "bi", None, "residual DQN with the bidirectional target network (the paper's)"),
+}
+
+SPEC = AgentSpec(
+    name="dqn",
+    actions="discrete",
+    settings=SETTINGS,
+    run={
+        "vector": {  # ours
+            "steps": 100_000,
+            "warmup": 1_000,
+            "eval_every": 5_000,
+            "batch": 128,
+            "replay": 100_000,
+            "update_every": 2,
+            "hidden": (256, 256),
+        },
+        "pixels": {  # those of the authors' code
+            "steps": 20_000_000,
+            "warmup": 50_000,
+            "eval_every": 250_000,
+            "batch": 32,
+            "replay": 1_000_000,
+            "update_every": 4,
+            "hidden": (512,),
+        },
+    },
+    algorithms=ALGORITHMS,
+    baseline="dqn",
+    make=make,
+)

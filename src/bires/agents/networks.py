@@ -123,17 +123,13 @@ def critic(params: Critic, observation: jax.Array, action: jax.Array) -> jax.Arr
     return dense(last, x)[:, 0]
 
 
-NATURE = ((8, 4, 32), (4, 2, 64), (3, 1, 64))
-"""Kernel, stride and outputs of the convolutions of Mnih et al. (2015)."""
-
-
 def init_choices(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> Choices:
     """Q for discrete actions; its last layer is not scaled (the authors' code)."""
     assert space.choices is not None
     convolutions, features = [], space.observation
     if space.pixels is not None:
-        channels, *sides = space.pixels
-        for kernel, stride, outputs in NATURE:
+        channels, sides = space.pixels.stack * space.pixels.channels, [space.pixels.height, space.pixels.width]
+        for kernel, stride, outputs in space.pixels.convolutions:
             convolutions.append(Dense(orthogonal(rng, kernel * kernel * channels, outputs), jnp.zeros(outputs)))
             channels, sides = outputs, [(side - kernel) // stride + 1 for side in sides]
         features = channels * sides[0] * sides[1]
@@ -145,8 +141,9 @@ def choices(params: Choices, space: Space, observation: jax.Array) -> jax.Array:
     """Q(s, ·) for a batch: (batch, observation) → (batch, choices)."""
     x = observation
     if space.pixels is not None:
-        x = jnp.moveaxis(x.reshape(-1, *space.pixels), 1, -1)
-        for i, (layer, (kernel, stride, _)) in enumerate(zip(params.convolutions, NATURE, strict=True)):
+        pixels = space.pixels
+        x = jnp.moveaxis(x.reshape(-1, pixels.stack * pixels.channels, pixels.height, pixels.width), 1, -1)
+        for i, (layer, (kernel, stride, _)) in enumerate(zip(params.convolutions, pixels.convolutions, strict=True)):
             x = space_to_depth(x, stride)
             x = x.astype(jnp.float32) / 255 if i == 0 else x
             x = jax.nn.relu(convolve(layer, x, kernel // stride))

@@ -20,12 +20,18 @@ import numpy as np
 
 from bires.runs.run import Run
 from bires.settings import config as configs
+from bires.settings import grid
 
 BASELINES = ("ddpg", "bi-res-ddpg(0)", "to-res-ddpg(0)", "dqn", "bi-res-dqn(0)")
 """What others are compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
-NUMBERS = (*configs.GRID, *configs.PLANNING_NUMBERS)
-POOLED = ("task", "algorithm", "rule", "eta", "planner", "planning_eta", "seed", "log_every", "steps", *NUMBERS)
-"""Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
+HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", "status", "diverged_at")
+"""Of a member, what is not a number of its agent or planner."""
+POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
+
+
+def pooled(run: Run) -> set[str]:
+    """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
+    return {*POOLED, *(one.name for one in run.config.own_settings if one.varies)}
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
     """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
     groups: dict[str, list[Run]] = {}
     for run in {run.path.resolve(): run for run in runs}.values():  # a folder may be named twice
-        common = {key: value for key, value in settings_of(run).items() if key not in POOLED}
+        common = {key: value for key, value in settings_of(run).items() if key not in pooled(run)}
         groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
     titles = distinct_titles([group[0] for group in groups.values()])
     return [
@@ -91,7 +97,7 @@ def distinct_titles(runs: Sequence[Run]) -> list[str]:
         mine = settings_of(run)
         twins = [theirs for theirs in map(settings_of, runs) if theirs["task"] == mine["task"] and theirs != mine]
         title = run.config.task
-        for name in (name for name in mine if name not in POOLED):
+        for name in (name for name in mine if name not in pooled(run)):
             if any(theirs[name] != mine[name] for theirs in twins):
                 title += f", {name}={mine[name]}"
                 twins = [theirs for theirs in twins if theirs[name] == mine[name]]
@@ -129,7 +135,8 @@ def curves(*runs: Run) -> list[Curves]:
 def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
     """The numbers in which some members differ."""
     known = list(rows)
-    return [name for name in NUMBERS if len({number_of(row, name) for row in known} - {None}) > 1]
+    names = dict.fromkeys(name for row in known for name in row if name not in (*HEAD, "curve"))
+    return [name for name in names if len({number_of(row, name) for row in known} - {None}) > 1]
 
 
 def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
@@ -174,7 +181,7 @@ def number_of(row: dict[str, Any], name: str) -> float | None:
 
 
 def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
-    label = configs.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
+    label = grid.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
     return label + "".join(f" {name}={number:g}" for name, number in numbers_of(row, varied))
 
 

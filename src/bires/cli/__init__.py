@@ -39,7 +39,7 @@ def attempt(words: list[str]) -> int:
         return 0
     try:
         command = tyro.cli(
-            commands.COMMANDS,
+            commands.commands(words),
             prog="bires",
             description="Residual algorithms for deep reinforcement learning.",
             args=words,

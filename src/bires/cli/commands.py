@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from bires.cli.flags import Asked, record, typed
 from bires.cli.output import Interrupted, Manner, Output
 from bires.cli.tools import Doctor, Export, Play
 from bires.settings.config import Config, Whole
@@ -33,33 +35,49 @@ class List:
 
 
 @dataclass(frozen=True)
-class Train:
+class Training:
+    """What `train` and `compare` share: a configuration, from all groups of flags."""
+
+    config: Config
+    seeds: Whole | None = None
+    """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
+    output: Output = field(default_factory=Output)
+
+    def whole(self, config: Config, seeds: int | None) -> Config:
+        """The configuration with the settings of agent, planners and environment, and with so many seeds."""
+        asked: Asked = type(self).asked  # type: ignore[attr-defined]
+        own = dict(config.own)
+        for group, settings in asked.groups().items():
+            own |= typed(getattr(self, group), settings, asked.sight)
+        return with_seeds(replace(config, own=own), seeds)
+
+
+class Train(Training):
     """Train a population on a task. Several values of a setting make a grid."""
 
-    config: Config
-    seeds: Whole | None = None
-    """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    output: Output = field(default_factory=Output)
-
     def run(self) -> int:
-        return train(with_seeds(self.config, self.seeds), self.output)
+        return train(self.whole(self.config, self.seeds), self.output)
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(Training):
     """Train DDPG and Bi-Res-DDPG on the same seeds (five by default) and compare their areas under the curve."""
-
-    config: Config
-    seeds: Whole | None = None
-    """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    output: Output = field(default_factory=Output)
 
     def run(self) -> int:
         config = self.config
         if not given(config, "algorithm"):
             config = replace(config, algorithm=("ddpg", "bi-res-ddpg"))
-        count = self.seeds if self.seeds is not None or given(config, "seed") else 5
-        return train(with_seeds(config, count), self.output)
+        return train(
+            self.whole(config, self.seeds if self.seeds is not None or given(config, "seed") else 5), self.output
+        )
+
+
+def with_groups(base: type, asked: Asked) -> type:
+    """A command with the flags of what is asked for, one group for each."""
+    records = {name: record(name, settings, asked.sight) for name, settings in asked.groups().items()}
+    groups = [(name, made, field(default_factory=made)) for name, made in records.items()]
+    made = make_dataclass(base.__name__, groups, bases=(base,), frozen=True, namespace={"asked": asked})
+    made.__doc__ = base.__doc__
+    return made
 
 
 @dataclass(frozen=True)
@@ -202,22 +220,28 @@ def named(record: type, name: str) -> Any:
     return Annotated[record, tyro.conf.subcommand(name=name)]
 
 
-if TYPE_CHECKING:
-    COMMANDS: Any
-else:
-    COMMANDS = tyro.conf.OmitArgPrefixes[
-        named(List, "list")
-        | named(Train, "train")
-        | named(Compare, "compare")
-        | named(Resume, "resume")
-        | named(Evaluate, "evaluate")
-        | named(Play, "play")
-        | named(Report, "report")
-        | named(Export, "export")
-        | named(Reproduce, "reproduce")
-        | named(Bench, "bench")
-        | named(Doctor, "doctor")
-    ]
+def commands(words: Sequence[str]) -> Any:
+    """All commands, as tyro takes them, with the flags of what this command line asks for."""
+    training = words[:1] in (["train"], ["compare"])
+    asked = Asked(words if training else [])
+    if training:
+        asked.refuse_foreign()
+    records = {
+        "list": List,
+        "train": with_groups(Train, asked),
+        "compare": with_groups(Compare, asked),
+        "resume": Resume,
+        "evaluate": Evaluate,
+        "play": Play,
+        "report": Report,
+        "export": Export,
+        "reproduce": Reproduce,
+        "bench": Bench,
+        "doctor": Doctor,
+    }
+    union: Any = Union[tuple(named(one, name) for name, one in records.items())]  # noqa: UP007
+    prefixed: Any = tyro.conf.OmitArgPrefixes
+    return prefixed[union]
 
 
 def given(config: Config, name: str) -> bool:

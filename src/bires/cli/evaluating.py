@@ -23,7 +23,7 @@ from bires.runs.folder import EVALUATION_COLUMNS
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run
 from bires.runs.tables import Table
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.recipes import recipe_of
 from bires.training.evaluation import Lanes, evaluate, lanes_per_member
 
@@ -33,7 +33,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     if episodes < 1:
         raise UserError(f"--episodes was given {episodes}; accepted: whole numbers from 1.")
     run = Run(path)
-    everybody = configs.members(run.config)
+    everybody = grid.members(run.config)
     wrong = [member for member in chosen if not 0 <= member < len(everybody)]
     if wrong:
         raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everybody) - 1}.")

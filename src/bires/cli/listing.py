@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bires.envs.tasks import ATARI, DMCONTROL, MUJOCO
-from bires.settings.algorithms import ALGORITHMS, PLANNERS
+from bires.agents.registry import algorithms
+from bires.envs.families import ATARI
+from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.planning.registry import PLANNERS
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 
@@ -20,7 +22,7 @@ RULE_EQUATIONS = {
 def listing(what: str) -> str:
     """The lists that were asked for, as text."""
     parts = {
-        "algorithms": [f"  {name:14}{algorithm.summary}" for name, algorithm in ALGORITHMS.items()],
+        "algorithms": [f"  {name:14}{algorithm.summary}" for name, algorithm in algorithms().items()],
         "rules": [f"  {name:5}θ ← θ + α [{equation}]" for name, equation in RULE_EQUATIONS.items()],
         "planners": [f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items()],
         "tasks": [

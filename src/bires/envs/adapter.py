@@ -7,16 +7,16 @@ import math
 import re
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bires.envs import tasks
+from bires.envs import families, tasks
 from bires.envs.physics import Physics, physics_of
 from bires.errors import UserError
-from bires.types import Space
+from bires.types import Pixels, Space
 
 Protocol = Literal["modern", "paper"]
 
@@ -37,9 +37,9 @@ class Environment:
     `modern` scales continuous actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to them.
     """
 
-    def __init__(self, env: Any, protocol: Protocol) -> None:
+    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None) -> None:
         self._env = env
-        self.space = space_of(env, protocol)
+        self.space = space_of(env, protocol, pixels)
         self._dtype = self.space.dtype
         self._convert = from_index(env.action_space) if self.space.choices else from_box(env.action_space, protocol)
         self._physics: Physics | None = None
@@ -104,21 +104,21 @@ def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]
     )
 
 
-def space_of(env: Any, protocol: Protocol) -> Space:
+def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Space:
     """The sizes and the action range an agent is given, or why no agent can act there."""
     from gymnasium import spaces
 
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     seen = env.observation_space
-    atari = tasks.is_atari(name)
-    if not isinstance(seen, spaces.Box) or (seen.dtype == np.uint8 and not atari):
+    if not isinstance(seen, spaces.Box) or (seen.dtype == np.uint8 and pixels is None):
+        known = ", ".join(families.FAMILIES)
         raise UserError(
-            f"Task {name!r} has observations {seen}; accepted: vectors of floats, or an Atari game's pixels."
+            f"Task {name!r} has observations {seen}; accepted: vectors of floats, or pixels of a known family "
+            f"({known}; your own is a PixelFamily in your module)."
         )
     observation = int(np.prod(seen.shape))
     if isinstance(env.action_space, spaces.Discrete):
         choices = int(env.action_space.n)
-        pixels = (seen.shape[0], seen.shape[1], seen.shape[2]) if atari else None
         return Space(observation, 1, (0.0,), (choices - 1.0,), choices, pixels)
     if not isinstance(env.action_space, spaces.Box):
         raise UserError(
@@ -145,20 +145,23 @@ class Recipe:
     """The Gymnasium specification as JSON, for an environment that this package does not know by itself."""
     portable: bool = True
     """Whether another process can build it."""
-    sticky: float | None = None
-    """Atari: the probability that the emulator repeats the last action instead; None: as the id says."""
-    full_actions: bool = False
-    """Atari: all 18 actions, also those without effect in the game."""
+    family: str | None = None
+    """The family of environments that show pixels; None: it shows vectors."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The family's settings."""
+    module: str | None = None
+    """The user's module that brings the family."""
 
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
 
         from bires.envs import suite
 
-        if tasks.is_atari(self.id):
-            from bires.envs.atari import Atari
-
-            return Environment(Atari(self.id, self.sticky, self.full_actions), self.protocol)
+        if self.family is not None:
+            if self.module is not None:
+                families.load(self.module)
+            family = families.FAMILIES[self.family]
+            return Environment(family.build(self.id, self.settings), self.protocol, family.pixels)
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
@@ -192,12 +195,22 @@ def needed(task: str, said: str) -> str:
     return f"Task {task!r} needs a package that is not installed. Gymnasium says: {said}"
 
 
-def recipe(task: str, protocol: Protocol) -> Recipe:
-    """The recipe for a task name. An environment that no other process could build has no specification."""
+def defaults_of(family: families.PixelFamily) -> dict[str, Any]:
+    return {setting.name: setting.default_for("pixels") for setting in family.settings}
+
+
+def recipe(task: str, protocol: Protocol, settings: Mapping[str, Any] | None = None) -> Recipe:
+    """The recipe for a task name. An environment that no other process could build has no specification.
+
+    ``settings`` are those of the task's family.
+    """
     import gymnasium
 
-    name = tasks.resolve(task, protocol)
-    if name.startswith("dm_control/") or tasks.is_atari(name):
+    name, family = tasks.resolve(task, protocol), families.family_of(task)
+    if family is not None:
+        module = task.rpartition(":")[0] or None
+        return Recipe(name, protocol, family=family.name, settings=settings or defaults_of(family), module=module)
+    if name.startswith("dm_control/"):
         return Recipe(name, protocol)
     spec = copy.copy(gymnasium.spec(name))
     if callable(spec.entry_point):

@@ -6,10 +6,10 @@ import contextlib
 import importlib
 import logging
 import os
-import re
 import warnings
 
-from bires.errors import UserError, unknown
+from bires.envs.families import family_of
+from bires.errors import unknown
 
 DMCONTROL = (
     "acrobot-swingup",
@@ -46,19 +46,11 @@ DMCONTROL = (
 MUJOCO = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer", "Humanoid")
 """The paper's 5 MuJoCo tasks; the `-v4` ids are the nearest to the ones it used."""
 
-ATARI = ("BeamRider", "Breakout", "Seaquest")
-"""The paper's three Atari games, by short name."""
-
 SHORT: dict[str, str] = {
     **{name: f"dm_control/{name}-v0" for name in DMCONTROL},
     **{name: f"{name}-v4" for name in MUJOCO},
 }
 """Short name → Gymnasium id."""
-
-
-def is_atari(task: str) -> bool:
-    """Whether a task's name is that of an Atari game, whose observations are pixels."""
-    return task.lower() in map(str.lower, ATARI) or re.search(r"^ALE/|NoFrameskip-v\d+$", task) is not None
 
 
 def register() -> None:
@@ -82,30 +74,17 @@ def quiet() -> None:
 
 
 def resolve(task: str, protocol: str = "modern") -> str:
-    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own.
-
-    The short name of an Atari game is the paper's `NoFrameskip-v4` under its protocol, else `ALE/…-v5`.
-    """
+    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own."""
     import gymnasium
 
     register()
-    if is_atari(task):
-        from bires.envs import atari
-
-        atari.register()
-    atari_ids = {name: f"{name}NoFrameskip-v4" if protocol == "paper" else f"ALE/{name}-v5" for name in ATARI}
-    by_lower = {short.lower(): id_ for short, id_ in (SHORT | atari_ids).items()}
+    by_lower = {short.lower(): id_ for short, id_ in SHORT.items()}
     if task.lower() in by_lower:
         return by_lower[task.lower()]
-    module, _, name = task.rpartition(":")
-    if module:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UserError(
-                f"Task {task!r} names the module {module!r}, which cannot be imported ({error}). "
-                "Give MODULE:ID, where importing MODULE registers ID with Gymnasium."
-            ) from error
+    family = family_of(task)  # imports the module of MODULE:ID, which registers the id
+    name = task.rpartition(":")[2]
+    if family is not None:
+        name = family.resolve(name, protocol)
     if name not in gymnasium.registry:
         names = [*SHORT, *sorted(gymnasium.registry)]
         raise unknown("task", task, names, "See `bires list tasks`; your own environment is MODULE:ID.")

@@ -42,4 +42,4 @@ def update(
     planning = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
     slope = planner.parts.slope(learner, planning, imagined, planner.imagined)
     learner, seen = planner.parts.critic(learner, hyper, slope, used)
-    return learner, jnp.where(used, seen.alive, alive), jnp.where(used, seen.critic_loss, 0.0)
+    return learner, jnp.where(used, seen.alive, alive), jnp.where(used, seen.metrics["critic_loss"], 0.0)

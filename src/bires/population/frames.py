@@ -42,7 +42,7 @@ def init(space: Space, members: int, capacity: int) -> Frames:
 
 def frame_size(space: Space) -> int:
     assert space.pixels is not None
-    return space.pixels[1] * space.pixels[2]
+    return space.pixels.picture
 
 
 def entry(space: Space, made: Transition, first: jax.Array) -> Frames:
@@ -54,7 +54,7 @@ def entry(space: Space, made: Transition, first: jax.Array) -> Frames:
 def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batch: int) -> Transition:
     """``batch`` transitions of one member, uniform over the steps before ``clock`` whose frames are all there."""
     assert space.pixels is not None
-    stack, capacity = space.pixels[0], storage.first.shape[0]
+    stack, capacity = space.pixels.stack, storage.first.shape[0]
     draws = candidates(key, stack, capacity, clock, batch)
     over = storage.first[(draws + 1) % capacity]
     cut = over & (storage.numbers[draws % capacity, 2] > 0)
@@ -81,7 +81,7 @@ def candidates(key: jax.Array, stack: int, capacity: int, clock: jax.Array, batc
 def reads_newest(space: Space, key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
     """Whether `sample` may read the slot of step ``clock``: the successor of the step before it is there."""
     assert space.pixels is not None
-    return jnp.any(candidates(key, space.pixels[0], capacity, clock, batch) >= clock - 1)
+    return jnp.any(candidates(key, space.pixels.stack, capacity, clock, batch) >= clock - 1)
 
 
 def around(first: jax.Array, step: jax.Array, stack: int) -> jax.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bires import rules
-from bires.agents.base import Agent, Hyper, Learner
-from bires.agents.ddpg import ddpg
-from bires.agents.dqn import Design, dqn
+from bires.agents import registry
+from bires.agents.base import Agent, Design, Hyper, Learner
 from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.planning.base import Planner
@@ -22,11 +21,10 @@ from bires.planning.fitting import Learning
 from bires.planning.models import SCALES
 from bires.population.planners import planner_of, plannings
 from bires.population.streams import MODEL
-from bires.settings.config import GRID, Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 from bires.types import Space
 
-SUMS = ("updates", "critic_loss", "q_mean", "delta")
-"""Diagnostics that are summed between two rows of the metrics."""
 PLANNING_SUMS = ("imagined_loss",)
 """More of them, where somebody plans."""
 
@@ -34,33 +32,33 @@ PLANNING_SUMS = ("imagined_loss",)
 def hypers(program: Program, members: Sequence[Member]) -> Hyper:
     """The numbers of some members of a population, stacked; those of planning where anybody in it plans."""
 
-    def column(name: str) -> jax.Array:
-        return jnp.asarray([getattr(member, name) or 0.0 for member in members], jnp.float32)
+    def column(values: Iterable[float | None]) -> jax.Array:
+        return jnp.asarray([value or 0.0 for value in values], jnp.float32)
 
     return Hyper(
         rule=rules.stack(rules.get(member.rule) for member in members),
-        eta=column("eta"),
-        **{name: column(name) for name in GRID},
+        eta=column(member.eta for member in members),
+        gamma=column(member.gamma for member in members),
+        own={name: column(member.own[name] for member in members) for name in members[0].own},
         planning=plannings(members) if program.planner else None,
     )
 
 
 def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent:
     """The agent of a population: it computes what the rules of its members read, and no more."""
-    needs = rules.needs(rules.get(member.rule) for member in members)
-    if config.agent == "dqn":
-        if space.choices is None:
-            raise UserError(
-                f"Task {config.task!r} has continuous actions; {config.algorithm[0]} needs discrete ones. "
-                "Use --algorithm ddpg bi-res-ddpg, or a task such as CartPole-v1."
-            )
-        return dqn(Design(space, config.hidden, config.optimiser, config.max_grad_norm, config.double_q), needs)
-    if space.choices is not None:
+    agent = config.agent
+    found = "continuous" if space.choices is None else "discrete"
+    if found != agent.actions:
+        others = [spec for spec in registry.AGENTS.values() if spec.actions == found]
+        able = " or ".join(f"--algorithm {' '.join(list(spec.algorithms)[:1])}" for spec in others)
+        count = f"{space.choices} " if space.choices else ""
         raise UserError(
-            f"Task {config.task!r} has {space.choices} discrete actions; {config.algorithm[0]} needs continuous ones. "
-            "Use --algorithm dqn bi-res-dqn, or a task such as cartpole-balance: see `bires list tasks`."
+            f"Task {config.task!r} has {count}{found} actions; {config.algorithm[0]} needs {agent.actions} ones. "
+            f"Use {able}, or another task: see `bires list tasks`."
         )
-    return ddpg(space, config.hidden, needs)
+    needs = rules.needs(rules.get(member.rule) for member in members)
+    own = {one.name: config.own[one.name] for one in agent.settings if not one.varies}
+    return agent.make(Design(space, config.hidden, own, needs))
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,8 @@ class Program:
     """What all cohorts of a population share, and what the compiled functions are specialised for."""
 
     agent: Agent
+    metrics: tuple[str, ...]
+    """What the agent reports of an update."""
     space: Space
     batch: int
     capacity: int
@@ -84,7 +84,8 @@ class Program:
 
     @property
     def sums(self) -> tuple[str, ...]:
-        return SUMS + (PLANNING_SUMS if self.planner else ())
+        """Numbers that are summed between two rows of metrics.csv."""
+        return ("updates", *self.metrics, *(PLANNING_SUMS if self.planner else ()))
 
 
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
@@ -92,11 +93,21 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     agent = make_agent(config, members, space)
     planner = planner_of(config, members, agent.parts)
     learning = None
-    if planner is not None and config.model == "learned":
-        horizon = max(config.horizon)
+    if planner is not None and config.own["model"] == "learned":
+        horizon = max(config.own["horizon"])
         start = max(config.warmup // 2, horizon + 1)
-        learning = Learning(space, SCALES[config.model_scale], config.ensemble, horizon, start)
-    return Program(agent, space, config.batch, capacity, config.warmup, config.update_every, planner, learning)
+        learning = Learning(space, SCALES[config.own["model_scale"]], config.own["ensemble"], horizon, start)
+    return Program(
+        agent,
+        config.agent.metrics,
+        space,
+        config.batch,
+        capacity,
+        config.warmup,
+        config.update_every,
+        planner,
+        learning,
+    )
 
 
 def work(program: Program) -> float:

@@ -23,7 +23,7 @@ from bires.planning.base import Dreams
 from bires.population import replay
 from bires.population.imagination import dream
 from bires.population.program import Program, model
-from bires.population.streams import DREAM, MODEL, STEP, WARMUP, step_keys, stream
+from bires.population.streams import DREAM, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
 barrier: Any = jax.lax.optimization_barrier
@@ -259,7 +259,7 @@ def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, drea
     ) -> tuple[Learner, jax.Array, jax.Array]:
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         if program.planner is None:
-            learner, seen = program.agent.update(learner, hyper, batch, alive)
+            learner, seen = program.agent.update(stream(key, UPDATE, clock), learner, hyper, batch, alive)
             more = []
         else:
             if program.learning is not None:
@@ -267,7 +267,9 @@ def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, drea
                 dreams = recipe.imagine(program.planner, predict, stream(key, DREAM, clock), learner, hyper, batch)
             learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
             more = [loss]
-        sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta, *more]), 0.0)
+        sums = jnp.where(
+            seen.alive, jnp.stack([jnp.ones(()), *(seen.metrics[name] for name in program.metrics), *more]), 0.0
+        )
         return learner, seen.alive, sums
 
     learner, alive, sums = jax.vmap(update)(

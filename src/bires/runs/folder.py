@@ -10,7 +10,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +20,8 @@ import numpy as np
 
 from bires.runs.tables import read_csv
 from bires.settings import config as configs
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 
 EVALUATION_COLUMNS = (
     "member",
@@ -35,7 +35,8 @@ EVALUATION_COLUMNS = (
     "q_mean",
     "bellman_error",
 )
-METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates", "critic_loss", "q_mean", "delta")
+METRIC_COLUMNS = ("member", "step", "episodes", "train_return_mean", "updates")
+"""Those of every run; behind them are the agent's own, and those of planners and models."""
 FORMAT = 2
 """The format of run folders: since 2, evaluations have new starts each time. Others are read, never continued."""
 PACKAGES = ("bires", "jax", "jaxlib", "numpy", "gymnasium", "mujoco", "dm-control", "shimmy")
@@ -127,12 +128,12 @@ class Folder:
     ) -> None:
         """members.csv: who they are and how they fare."""
         text = io.StringIO()
-        columns = list(asdict(members[0]))
+        columns = list(members[0].row())
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["member", "task", *columns[1:], "status", "diverged_at"])
         for member in members:
             status = "diverged" if member.member in diverged else "finished" if end else "running"
-            values = [cell(value) for value in asdict(member).values()]
+            values = [cell(value) for value in member.row().values()]
             writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
         write_whole(self.path / "members.csv", text.getvalue())
 

@@ -16,7 +16,7 @@ from bires.errors import UserError
 from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.recipes import recipe_of
 
@@ -37,7 +37,7 @@ def newest_checkpoint(path: Path) -> Checkpoint:
 
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
-    members = configs.members(config)
+    members = grid.members(config)
     if not 0 <= member < len(members):
         raise UserError(f"The run has members 0 to {len(members) - 1}; {member} was asked for.")
     environment = recipe_of(config).build()

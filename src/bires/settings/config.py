@@ -1,26 +1,32 @@
-"""What a run is: one frozen record, from which the command line is made and which the manifest keeps."""
+"""What a run is: one frozen record, from which the command line is made and which the manifest keeps.
+
+Settings of all runs are fields of `Config`. Those of its agent, of planners and of its family of environments are
+records of their own (`bires.types.Setting`); their values are in `Config.own`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from itertools import product
 from numbers import Real
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
-from bires.errors import UserError
-from bires.settings import algorithms, defaults
-from bires.settings.defaults import BY_AGENT, VALUES_BY_AGENT, Omitted, OmittedValues
+from bires.agents import registry
+from bires.agents.base import AgentSpec
+from bires.envs.families import family_of
+from bires.errors import UserError, unknown
+from bires.planning import registry as planners
+from bires.types import Setting, Sight
 
 
 def whole(text: str) -> int:
     """A whole number, which may be written 1e6."""
     number = float(text)
     if not number.is_integer():
-        raise ValueError(f"{text} is no whole number")
+        raise ValueError(f"{text} is not a whole number")
     return int(number)
 
 
@@ -34,6 +40,19 @@ def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
         str_from_instance=lambda value: ["by agent" if value is BY_AGENT else str(value)],
     )
 
+
+class Omitted(int):
+    """A number that was left out."""
+
+
+class OmittedValues(tuple):
+    """Values that were left out."""
+
+    __slots__ = ()
+
+
+BY_AGENT, VALUES_BY_AGENT = Omitted(-1), OmittedValues()
+"""Defaults of settings that depend on the agent; no configuration keeps them."""
 
 Whole = Annotated[int, number_type(whole, "INT")]
 Number = Annotated[float, number_type(float, "FLOAT")]
@@ -49,7 +68,7 @@ class Config:
     task: tyro.conf.Positional[str]
     """A Gymnasium id (`dm_control/walker-stand-v0`), a short name (`walker-stand`), or MODULE:ID of your own."""
     algorithm: tuple[str, ...] = ("bi-res-ddpg",)
-    """See `bires list algorithms`."""
+    """See `bires list algorithms`; MODULE:NAME of your own."""
     rule: tuple[str, ...] = ()
     """Critic rules in place of the algorithms' own: see `bires list rules`."""
     planner: tuple[str, ...] = ()
@@ -60,22 +79,6 @@ class Config:
     """The members' seeds."""
     gamma: tuple[float, ...] = (0.99,)
     """γ, the discount."""
-    tau: tuple[float, ...] = VALUES_BY_AGENT
-    """τ, how much of the online networks DDPG's target networks take in at each update."""
-    actor_lr: tuple[float, ...] = VALUES_BY_AGENT
-    """Learning rate of DDPG's actor."""
-    critic_lr: tuple[float, ...] = VALUES_BY_AGENT
-    """Learning rate of the critic; DQN's only one."""
-    noise: tuple[float, ...] = VALUES_BY_AGENT
-    """σ of DDPG's Ornstein–Uhlenbeck exploration noise."""
-    epsilon_start: tuple[float, ...] = VALUES_BY_AGENT
-    """DQN's share of random actions after the warm-up …"""
-    epsilon_end: tuple[float, ...] = VALUES_BY_AGENT
-    """… which falls linearly to this one …"""
-    epsilon_steps: tuple[Number, ...] = VALUES_BY_AGENT
-    """… in this many steps."""
-    target_every: tuple[Number, ...] = VALUES_BY_AGENT
-    """Updates between copies of DQN's network to its target network."""
     steps: Whole = BY_AGENT
     """Environment steps of every member."""
     warmup: Whole = BY_AGENT
@@ -92,165 +95,72 @@ class Config:
     """Environment steps from one update to the next."""
     hidden: tuple[Whole, ...] = VALUES_BY_AGENT
     """Hidden layers of the networks (behind the convolutions, where there are pixels)."""
-    optimiser: Literal["by-agent", "adam", "rmsprop"] = "by-agent"
-    """DQN's optimiser: `adam`, or `rmsprop` (centred, as in the authors' code for Atari)."""
-    max_grad_norm: Number = BY_AGENT
-    """DQN's gradients are scaled down to this norm; 0: never."""
-    double_q: bool = False
-    """Double DQN: the online network chooses the action that the target network values."""
-    sticky: float = -1.0
-    """Atari: the probability that the emulator repeats the last action instead; -1: as the id says (v5 0.25, v4 0)."""
-    full_actions: bool = False
-    """Atari: all 18 actions, also those without effect in the game."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
-    model: Literal["oracle", "learned"] = "oracle"
-    """What planners imagine with: the simulator itself, or networks trained beside the agent."""
-    planning_steps: tuple[Whole, ...] = (1,)
-    """P, the imagined updates that Dyna adds to every update; 0 is none."""
-    planning_noise: tuple[float, ...] = (0.1,)
-    """σ of the Gaussian noise on imagined actions."""
-    planning_eta: tuple[float, ...] = (0.2,)
-    """η of the imagined updates, in [0, 1]; rules without a forward term ignore it."""
-    horizon: tuple[Whole, ...] = (3,)
-    """k, the steps that MVE looks ahead."""
-    mve_loss: Literal["paper", "original"] = "paper"
-    """`original`: TD(k)'s, squared; `paper`: its appendix's, with a term for the real transition, Huber."""
-    model_scale: Literal["paper", "small"] = "paper"
-    """The learned model: `paper` needs an accelerator, `small` suits a CPU."""
-    ensemble: Whole = 1
-    """Learned models per member; they predict their mean, and their disagreement is logged."""
+    own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
+    """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
 
     def __post_init__(self) -> None:
         """Fills in what was left out: a configuration is always whole, and so is what the manifest keeps."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        omitted = [n for n, v in given.items() if isinstance(v, Omitted | OmittedValues) or v == "by-agent"]
-        settings = defaults.settings_for(self.task, self.algorithm) if omitted else {}
+        omitted = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Omitted | OmittedValues)]
+        defaults = self.agent.run.get(self.sight) or next(iter(self.agent.run.values()))
         for name in omitted:
-            object.__setattr__(self, name, settings.get(name, ()))
+            object.__setattr__(self, name, defaults[name])
         if "eval_every" in omitted and self.eval_every > self.steps > 0:  # a short run is evaluated at its end
             object.__setattr__(self, "eval_every", self.steps)
+        known = {setting.name: setting for setting in self.own_settings}
+        own = {name: settled_own(known[name], value) for name, value in self.own.items() if name in known}
+        refuse_foreign(self, [name for name in self.own if name not in known])
+        missing = {name: default_of(one, self.sight) for name, one in known.items() if name not in own}
+        object.__setattr__(self, "own", {name: (own | missing)[name] for name in known})
 
     @property
-    def agent(self) -> str:
+    def agent(self) -> AgentSpec:
         """The one agent of all algorithms."""
-        return defaults.agent_of(self.algorithm)
-
-
-@dataclass(frozen=True)
-class Member:
-    """One agent of a population. What its agent does not have, or its rule does not read, is None."""
-
-    member: int
-    algorithm: str
-    rule: str
-    eta: float | None
-    seed: int
-    gamma: float
-    tau: float | None
-    actor_lr: float | None
-    critic_lr: float
-    noise: float | None
-    epsilon_start: float | None = None
-    epsilon_end: float | None = None
-    epsilon_steps: float | None = None
-    target_every: float | None = None
-    planner: str | None = None
-    """None: no planning; so are the numbers below that the planner does not use."""
-    planning_steps: int | None = None
-    planning_noise: float | None = None
-    planning_eta: float | None = None
-    horizon: int | None = None
+        return registry.agent_of(self.algorithm)
 
     @property
-    def label(self) -> str:
-        """What figures and tables call this kind of member."""
-        return label(self.algorithm, self.eta, self.planning_eta)
+    def sight(self) -> Sight:
+        """What its task shows."""
+        return "vector" if family_of(self.task) is None else "pixels"
+
+    @property
+    def own_settings(self) -> tuple[Setting, ...]:
+        """The settings that `own` has."""
+        family = family_of(self.task)
+        return (*self.agent.settings, *planners.SETTINGS, *(family.settings if family else ()))
 
 
-PLANNING_NUMBERS = ("planning_steps", "planning_noise", "horizon")
-"""Numbers of planners that tell kinds of members apart beside η."""
+def default_of(setting: Setting, sight: Sight) -> Any:
+    value = setting.default_for(sight)
+    return (value,) if setting.varies else value
 
 
-def label(algorithm: str, *etas: float | None) -> str:
-    """A kind of member: its algorithm and the η it has."""
-    there = ", ".join(f"{eta:g}" for eta in etas if eta is not None and eta == eta)
-    return f"{algorithm}({there})" if there else algorithm
-
-
-GRID = (
-    "gamma",
-    "tau",
-    "actor_lr",
-    "critic_lr",
-    "noise",
-    "epsilon_start",
-    "epsilon_end",
-    "epsilon_steps",
-    "target_every",
-)
-"""Fields whose values multiply the population, beside algorithm, rule, η and seed."""
-
-
-def members(config: Config) -> list[Member]:
-    """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
-    kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, algorithms.get(name)))
-    rows = product(kinds, *(getattr(config, name) or (None,) for name in GRID), config.seed)
-    return [
-        Member(index, name, rule, eta, seed, **dict(zip(GRID, values, strict=True)), **planning._asdict())
-        for index, (((name, rule, eta), planning), *values, seed) in enumerate(rows)
-    ]
-
-
-class Planning(NamedTuple):
-    """A member's planner and the numbers it uses."""
-
-    planner: str | None
-    planning_steps: int | None = None
-    planning_noise: float | None = None
-    planning_eta: float | None = None
-    horizon: int | None = None
-
-
-class Kind(NamedTuple):
-    """What distinguishes members beside the numbers of `GRID` and the seed."""
-
-    critic: tuple[str, str, float | None]
-    """Name, rule and η."""
-    planning: Planning
-
-
-def kinds_of(config: Config, algorithm: algorithms.Algorithm) -> Iterator[Kind]:
-    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
-    from bires import rules
-
-    for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
-        if planner is not None and algorithms.planner(planner).kind == "mve" and rule != "td":
+def refuse_foreign(config: Config, names: Iterable[str]) -> None:
+    """Refuses settings that belong to another agent, or to nobody."""
+    agent = config.agent
+    for name in names:
+        mine = ", ".join(flag(one.name) for one in agent.settings)
+        others = registry.owner_of(name)
+        if others:
+            owners = ", ".join(other.upper() for other in others)
             raise UserError(
-                f"--rule {rule} was given with planner {planner!r}, whose loss takes its place; use --rule td."
+                f"{flag(name)} is not a setting of {agent.title}; it belongs to {owners}. {agent.title} has: {mine}."
             )
-        name = algorithms.named(algorithm.agent, rule, planner)
-        etas = config.eta if rules.get(rule).bidirectional else (None,)
-        for eta, planning in product(etas, plannings(config, planner)):
-            yield Kind((name, rule, eta), planning)
+        if name in family_settings():
+            raise UserError(
+                f"{flag(name)} is a setting of {family_settings()[name]}; {config.task!r} is not one of it."
+            )
+        raise unknown("setting", name, [*types(), *(one.name for one in config.own_settings)], "")
 
 
-def plannings(config: Config, planner: str | None) -> Iterator[Planning]:
-    """A planner with every combination of the numbers it uses."""
-    from bires import rules
+def family_settings() -> dict[str, str]:
+    """The settings of all families, with the family's name."""
+    from bires.envs.families import FAMILIES
 
-    if planner is None:
-        yield Planning(None)
-        return
-    record = algorithms.planner(planner)
-    if record.rule is None:
-        yield from (Planning(planner, horizon=k) for k in config.horizon)
-        return
-    etas = config.planning_eta if rules.get(record.rule).bidirectional else (None,)
-    for steps, noise, eta in product(config.planning_steps, config.planning_noise, etas):
-        yield Planning(planner, steps, noise, eta)
+    return {one.name: family.name for family in FAMILIES.values() for one in family.settings}
 
 
 def flag(name: str) -> str:
@@ -259,19 +169,24 @@ def flag(name: str) -> str:
 
 
 def to_json(config: Config) -> dict[str, Any]:
-    """The configuration as plain data."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(config).items()}
+    """The configuration as plain data: all settings side by side."""
+    data = asdict(config)
+    flat = {**{name: value for name, value in data.items() if name != "own"}, **data["own"]}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
 
 
 def from_json(data: dict[str, Any]) -> Config:
-    """The configuration a manifest keeps."""
-    return Config(**{name: settled(name, value) for name, value in data.items() if name in types()})
+    """The configuration a manifest keeps. What its agent does not have (older manifests name it, too) is left out."""
+    common = {name: settled(name, value) for name, value in data.items() if name in types()}
+    bare = Config(**{name: common[name] for name in ("task", "algorithm") if name in common})
+    known = {setting.name for setting in bare.own_settings}
+    return Config(**common, own={name: value for name, value in data.items() if name in known})
 
 
 @cache
 def types() -> dict[str, Any]:
-    """The type of every setting."""
-    return get_type_hints(Config)
+    """The type of every setting of `Config`."""
+    return {name: kind for name, kind in get_type_hints(Config).items() if name != "own"}
 
 
 def settled(name: str, value: Any) -> Any:
@@ -279,8 +194,37 @@ def settled(name: str, value: Any) -> Any:
     kind = types()[name]
     if get_origin(kind) is not tuple:
         return proper(name, value, kind)
-    several = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-    return tuple(proper(name, one, get_args(kind)[0]) for one in several)
+    return tuple(proper(name, one, get_args(kind)[0]) for one in several(value))
+
+
+def settled_own(setting: Setting, value: Any) -> Any:
+    """The same for a setting of an agent, a planner or a family; its bounds are checked, too."""
+    if not setting.varies:
+        return bounded(setting, value)
+    values = tuple(bounded(setting, one) for one in several(value))
+    if not values:
+        raise UserError(f"{flag(setting.name)} was given no value; give one or more.")
+    return values
+
+
+def several(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+
+
+def bounded(setting: Setting, value: Any) -> Any:
+    """One value of a setting, of its type and within its bounds."""
+    kind = Literal[setting.choices] if setting.choices else setting.type
+    found = proper(setting.name, value, kind)
+    if isinstance(found, bool | str) or setting.low <= found <= setting.high:
+        return found
+    what = "whole numbers" if setting.type is int else "numbers"
+    least = f" from {setting.low:g}" if setting.low > float("-inf") else ""
+    most = f" to {setting.high:g}" if setting.high < float("inf") else ""
+    hint = f" ({setting.hint})" if setting.hint else ""
+    given = f"{found:g}" if isinstance(found, float) else found
+    if found != found or abs(found) == float("inf"):
+        raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
+    raise UserError(f"{flag(setting.name)} was given {given}; accepted: {what}{least}{most}{hint}.")
 
 
 def proper(name: str, value: Any, kind: Any) -> Any:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from bires.errors import UserError, unknown
+from bires.errors import UserError
 from bires.settings import config as configs
 from bires.settings.config import Config
 
 
-def make_config(task: str, settings: dict[str, Any]) -> Config:
+def make_config(task: str, settings: Mapping[str, Any]) -> Config:
     """A configuration from keyword arguments: single values become tuples of one where several are allowed."""
     given = dict(settings)
     if "seeds" in given:
         if "seed" in given:
             raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")
         given["seed"] = seeds(given.pop("seeds"))
-    for name in given:
-        if name not in configs.types():
-            raise unknown("setting", name, [n for n in configs.types() if n != "task"], "")
-    return Config(**{name: configs.settled(name, value) for name, value in {"task": task, **given}.items()})
+    common = {name: value for name, value in {"task": task, **given}.items() if name in configs.types()}
+    own = {name: value for name, value in given.items() if name not in common}
+    return Config(**{name: configs.settled(name, value) for name, value in common.items()}, own=own)
 
 
 def seeds(count: int) -> tuple[int, ...]:

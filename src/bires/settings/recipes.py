@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bires.envs.adapter import Recipe, recipe
+from bires.envs.families import family_of
 from bires.settings.config import Config
 
 
 def recipe_of(config: Config) -> Recipe:
-    """The recipe for a configuration's task."""
-    made = recipe(config.task, config.protocol)
-    return replace(made, sticky=None if config.sticky < 0 else config.sticky, full_actions=config.full_actions)
+    """The recipe for a configuration's task, with the settings of its family."""
+    family = family_of(config.task)
+    settings = {one.name: config.own[one.name] for one in family.settings} if family else None
+    return recipe(config.task, config.protocol, settings)

@@ -1,4 +1,4 @@
-"""What no configuration may say: refused before anything is built."""
+"""What no configuration may say: refused before anything is built. (Settings of agents check themselves.)"""
 
 from __future__ import annotations
 
@@ -6,47 +6,80 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 
-from bires.envs import tasks
+from bires import rules
+from bires.agents import registry
 from bires.errors import UserError
-from bires.settings import algorithms, defaults
-from bires.settings.config import GRID, PLANNING_NUMBERS, Config, flag, settled, types
+from bires.planning import registry as planners
+from bires.settings.config import Config, flag, settled, types
 
 LARGEST = 2**31
 """Steps are counted in 32 bits."""
+COUNTS = ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "update_every", "log_every")
 
 
 def validate(config: Config) -> None:
     """Refuses what cannot be meant, before anything is built."""
-    from bires import rules
-
     for name in types():
         settled(name, getattr(config, name))
     for name in config.algorithm:
-        algorithms.get(name)
+        registry.algorithm(name)
     for name in config.rule:
         rules.get(name)
     for name in config.planner:
-        algorithms.planner(name)
+        planners.planner(name)
     require_finite(config)
     within("eta", config.eta, 0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05")
-    within("planning_eta", config.planning_eta, 0.0, 1.0, "the paper uses 0.2")
     within("gamma", config.gamma, 0.0, 1.0, "the paper uses 0.99")
-    within("tau", config.tau, 0.0, 1.0, "the paper uses 1e-3")
-    for name in ("epsilon_start", "epsilon_end"):
-        within(name, getattr(config, name), 0.0, 1.0, "a share of all actions")
-    within("sticky", [x for x in (config.sticky,) if x != -1], 0.0, 1.0, "-1: as the task's id says")
-    require_counts(config)
+    for name in COUNTS:
+        if getattr(config, name) < 1:
+            raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
     require_agent(config)
     require_distinct(config)
     require_steps(config)
+
+
+def require_finite(config: Config) -> None:
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if isinstance(value, tuple) and not value and item.name not in ("rule", "planner"):
+            raise UserError(f"{flag(item.name)} was given no value; give one or more.")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UserError(f"{flag(item.name)} was given {number}; accepted: finite numbers.")
+
+
+def within(name: str, values: Sequence[float], low: float, high: float, hint: str) -> None:
+    for value in values:
+        if not low <= value <= high:
+            raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")
+
+
+def require_agent(config: Config) -> None:
+    """Refuses what the agent cannot see or do."""
+    agent = config.agent
+    if config.sight not in agent.run:
+        able = [name for spec in registry.AGENTS.values() if config.sight in spec.run for name in spec.algorithms]
+        raise UserError(
+            f"Task {config.task!r} shows {config.sight}; {config.algorithm[0]} sees {' or '.join(agent.run)}. "
+            f"Use --algorithm {able[0] if able else '…'}, or another task."
+        )
+    if len(config.hidden) < agent.layers or min(config.hidden) < 1:
+        example = " ".join(str(size) for size in agent.run[config.sight]["hidden"])
+        raise UserError(
+            f"--hidden was given {list(config.hidden)}; accepted for {agent.title}: {agent.layers} or more layer sizes "
+            f"from 1, such as --hidden {example}."
+        )
+    for name, accepted in agent.fixed.items():
+        if getattr(config, name) != accepted:
+            raise UserError(f"{flag(name)} was given {getattr(config, name)}; {agent.title} accepts {accepted} only.")
 
 
 def require_distinct(config: Config) -> None:
     """Refuses values that would make the same member twice."""
     if min(config.seed) < 0 or max(config.seed) >= 2**32:
         raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
-    for name in ("seed", *GRID, *PLANNING_NUMBERS):
-        values = getattr(config, name)
+    own = {one.name: config.own[one.name] for one in config.own_settings if one.varies}
+    for name, values in {"seed": config.seed, "gamma": config.gamma, **own}.items():
         if len(set(values)) < len(values):
             what = "seeds" if name == "seed" else "numbers"
             raise UserError(f"{flag(name)} was given {list(values)}, some twice; equal {what} are equal members.")
@@ -60,79 +93,3 @@ def require_steps(config: Config) -> None:
         )
     if config.steps >= LARGEST:
         raise UserError(f"--steps was given {config.steps:g}; accepted: whole numbers below 2**31.")
-
-
-def require_agent(config: Config) -> None:
-    """Refuses settings that the agent does not have."""
-    agent = config.agent
-    settings = defaults.settings_for(config.task, config.algorithm)
-    if agent == "ddpg" and tasks.is_atari(config.task):
-        raise UserError(
-            f"Task {config.task!r} is an Atari game, with discrete actions and pixels; {config.algorithm[0]} needs "
-            "continuous actions and vectors. Use --algorithm dqn bi-res-dqn."
-        )
-    for name in GRID[1:]:
-        if getattr(config, name) and name not in settings:
-            raise UserError(f"{flag(name)} is no setting of {agent.upper()}; use {defaults.INSTEAD[name]}.")
-        if not getattr(config, name) and name in settings:
-            raise UserError(f"{flag(name)} was given no value; give one or more.")
-    least = 2 if agent == "ddpg" else 1
-    if len(config.hidden) < least or min(config.hidden) < 1:
-        raise UserError(
-            f"--hidden was given {list(config.hidden)}; accepted: {least} or more layer sizes from 1"
-            + (", as the action enters at the second layer. The paper uses --hidden 400 300." if least == 2 else ".")
-        )
-    if agent == "ddpg":
-        for name, accepted in (("optimiser", "adam"), ("max_grad_norm", 0.0), ("double_q", False), ("update_every", 1)):
-            if getattr(config, name) != accepted:
-                raise UserError(f"{flag(name)} {getattr(config, name)} is for DQN; DDPG has {accepted}.")
-
-
-def require_finite(config: Config) -> None:
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, tuple) and not value and field.name not in ("rule", "planner", *GRID[1:]):
-            raise UserError(f"{flag(field.name)} was given no value; give one or more.")
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, float) and not math.isfinite(number):
-                raise UserError(f"{flag(field.name)} was given {number}; accepted: finite numbers.")
-
-
-def require_counts(config: Config) -> None:
-    for name in (
-        "steps",
-        "warmup",
-        "eval_every",
-        "eval_episodes",
-        "batch",
-        "replay",
-        "update_every",
-        "log_every",
-        "ensemble",
-    ):
-        if getattr(config, name) < 1:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
-    for name in (
-        "actor_lr",
-        "critic_lr",
-        "noise",
-        "planning_steps",
-        "planning_noise",
-        "epsilon_steps",
-        "max_grad_norm",
-    ):
-        value = getattr(config, name)
-        for number in value if isinstance(value, tuple) else (value,):
-            if number < 0:
-                raise UserError(f"{flag(name)} was given {number}; accepted: numbers from 0.")
-    if min(config.horizon) < 1:
-        raise UserError(f"--horizon was given {min(config.horizon)}; accepted: whole numbers from 1.")
-    for period in config.target_every:
-        if period < 1 or not float(period).is_integer():
-            raise UserError(f"--target-every was given {period:g}; accepted: whole numbers from 1.")
-
-
-def within(name: str, values: Sequence[float], low: float, high: float, hint: str) -> None:
-    for value in values:
-        if not low <= value <= high:
-            raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bires.agents import registry
 from bires.errors import UserError, unknown
+from bires.planning import registry as planners
 from bires.runs.run import Run
 from bires.runs.tables import read_csv
-from bires.settings import algorithms
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.validation import validate
@@ -27,7 +29,7 @@ class Job:
 
     @property
     def members(self) -> int:
-        return len(configs.members(self.config))
+        return len(grid.members(self.config))
 
     @property
     def finished(self) -> bool:
@@ -87,9 +89,11 @@ def report_folder(name: str, out: Path) -> Path:
 
 def missing(study: Study) -> list[str]:
     """Algorithms and settings a study needs and this version lacks."""
-    names = [name for part in study.parts for name in part.settings["algorithm"] if name not in algorithms.ALGORITHMS]
-    known = {field.name for field in fields(Config)}
-    settings = [configs.flag(key) for part in study.parts for key in part.settings if key not in known]
+    known = registry.algorithms()
+    names = [name for part in study.parts for name in part.settings["algorithm"] if name not in known]
+    own = [*planners.SETTINGS, *(one for spec in registry.AGENTS.values() for one in spec.settings)]
+    accepted = {*configs.types(), *(one.name for one in own)}
+    settings = [configs.flag(key) for part in study.parts for key in part.settings if key not in accepted]
     return list(dict.fromkeys([*names, *settings]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bires.runs.lock import who
 from bires.runs.run import Run
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.options import Progress
 from bires.studies.plan import Job
 from bires.training.display import Display, Meter, line
@@ -23,7 +23,7 @@ class Board:
 
     def __init__(self, display: Display, jobs: Sequence[Job]) -> None:
         self._display = display
-        self._meters = {job.path: Meter(job.config, configs.members(job.config)) for job in jobs}
+        self._meters = {job.path: Meter(job.config, grid.members(job.config)) for job in jobs}
         self._numbers: dict[Path, dict[str, Any]] = {}
         self._seen: dict[Path, tuple[int, int]] = {}
         """Run folder → steps of its last rows in the two tables."""

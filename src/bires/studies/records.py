@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bires.envs.tasks import ATARI, DMCONTROL, MUJOCO
+from bires.envs.families import ATARI
+from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.studies.claims import (
     Claim,
     best_eta,

@@ -39,7 +39,7 @@ def guess(panels: Sequence[Panel]) -> str | None:
     """The first study of which one task, all algorithms and all values of η are there."""
     tasks = {run.config.task for panel in panels for run in panel.runs}
     there = {(kind.algorithm, kind.eta) for panel in panels for kind in panel.kinds}
-    models = {None, *(run.config.model for panel in panels for run in panel.runs)}
+    models = {None, *(run.config.own["model"] for panel in panels for run in panel.runs)}
     for name, study in STUDIES.items():
         wanted = {
             (algorithm, eta if any(k[0] == algorithm and k[1] is not None for k in there) else None)

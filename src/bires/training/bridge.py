@@ -16,7 +16,8 @@ from bires.envs.slots import report_width
 from bires.machine.hostcalls import Asked
 from bires.population.program import Program
 from bires.population.step import Incoming
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 from bires.training.oracle import Dreamer
 
 
@@ -93,12 +94,12 @@ class Desk(Asked):
         if self.dreamer is not None:
             self.dreamer.keep(self._clock)
         board, count = self.pool.board, self.count
-        pixels = self.space.pixels is not None
+        pixels = self.space.pixels
         terminated, reward = board.terminated[:count], board.reward[:count]
         over = terminated | board.truncated[:count]
         ends = over if self.config.protocol == "paper" else terminated
         rows = board.report[:count]
-        rows[:, 0] = np.sign(reward) if pixels else reward
+        rows[:, 0] = np.sign(reward) if pixels is not None and pixels.clip_rewards else reward
         rows[:, 1] = ~(ends | board.life_lost[:count])
         rows[:, 2] = board.first[:count]
         self.running_return += reward
@@ -106,4 +107,4 @@ class Desk(Asked):
             self.finished_sum[over] += self.running_return[over]
             self.finished_count[over] += 1
             self.running_return[over] = 0.0
-        return Incoming(rows, board.observation[:count] if pixels else None)
+        return Incoming(rows, board.observation[:count] if pixels is not None else None)

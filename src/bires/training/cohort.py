@@ -21,7 +21,8 @@ from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.population.program import Program, hypers, learners, models
 from bires.population.step import Compiled, State, shapes
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 from bires.training.bridge import Desk
 from bires.training.evaluation import Lanes, evaluate
 from bires.training.oracle import oracle_needs

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 from bires.settings.options import Progress
 
 ROOM = 5

@@ -11,7 +11,8 @@ import numpy as np
 from bires.envs.pool import Pool
 from bires.envs.slots import ACTIVE, EVALUATE, Start
 from bires.machine.hostcalls import Asked, Line
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 
 LANES = 16
 """About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""

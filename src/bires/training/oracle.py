@@ -14,7 +14,7 @@ from bires.envs.pool import OracleNeeds, Pool
 from bires.envs.slots import ACTIVE
 from bires.population.imagination import imagined_shapes
 from bires.population.program import Program
-from bires.settings.config import Member
+from bires.settings.grid import Member
 
 
 def oracle_needs(program: Program, physics: int, members: int) -> OracleNeeds | None:
@@ -42,8 +42,8 @@ class Dreamer:
         shape = (len(members), program.capacity, pool.board.physics.shape[1])
         self.states = {name: np.zeros(shape) for name in kept_states(program)}
         """Physics states by position in the replay: (members, capacity, ·)."""
-        self.steps = np.array([member.planning_steps or 0 for member in members])
-        self.horizon = np.array([member.horizon or 0 for member in members])
+        self.steps = np.array([member.planning["planning_steps"] or 0 for member in members])
+        self.horizon = np.array([member.planning["horizon"] or 0 for member in members])
         shapes = imagined_shapes(program, len(members))
         self.blank = tuple(None if x is None else np.zeros(x.shape, x.dtype) for x in shapes)
         """Answers that say nothing, in the two shapes."""

@@ -23,7 +23,7 @@ from bires.machine import hardware
 from bires.machine.processes import launch
 from bires.population.program import make_program
 from bires.population.step import compiled
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.training.cohort import Cohort, Common, Crowd
 from bires.types import Space
@@ -65,7 +65,7 @@ class Crew(Protocol):
 def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> list[Cohort]:
     """Makes some cohorts of a run, all of the same compiled functions."""
     config = sketch.config
-    members = configs.members(config)
+    members = grid.members(config)
     program = make_program(config, members, sketch.space, sketch.capacity)
     common = Common(config, sketch.recipe, program, compiled(program, sketch.crowd.ahead, sketch.options), sketch.crowd)
     made: list[Cohort] = []

@@ -14,6 +14,7 @@ from bires.runs.folder import Folder
 from bires.runs.lock import Lock
 from bires.runs.run import Run
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
@@ -50,7 +51,7 @@ def train(config: Config, out: Path, options: Options, stop: Callable[[], bool] 
             options.say(f"{out} is finished: {config.steps} steps.")
             return run
         run.require_resumable()
-    make_program(config, configs.members(config), probe(recipe_of(config)), 1)  # what cannot be leaves no folder behind
+    make_program(config, grid.members(config), probe(recipe_of(config)), 1)  # what cannot be leaves no folder behind
     with Lock(out, options.patience, options.say) as lock:
         losses: list[int] = []
         while True:

@@ -16,7 +16,8 @@ from bires.population.step import shapes
 from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.runs.folder import Appender, Folder
-from bires.settings.config import Config, Member
+from bires.settings.config import Config
+from bires.settings.grid import Member
 from bires.training.cohort import Cohort
 from bires.training.oracle import kept_states
 from bires.training.runners import Crew

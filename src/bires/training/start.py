@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bires.runs.run import Run
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.options import Options
 from bires.settings.validation import validate
@@ -26,7 +26,7 @@ def start(config: Config, out: str | os.PathLike[str] | None, options: Options, 
     path = Path(out) if out is not None else default_out(config.task)
     validate(config)
     with display, stoppable() as stop:
-        display.begin(config, configs.members(config), path)
+        display.begin(config, grid.members(config), path)
         return run_training(config, path, replace(options, report=display.report, say=display.say), stop)
 
 

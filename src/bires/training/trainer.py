@@ -20,7 +20,7 @@ from bires.population.program import PLANNING_SUMS, make_program, work
 from bires.population.step import shapes
 from bires.runs.checkpoint import Checkpoint, Segment, Store
 from bires.runs.folder import Folder
-from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.options import Cohorts, Options, Progress, Stopped
 from bires.settings.recipes import recipe_of
@@ -47,14 +47,14 @@ class Trainer:
                 f"--checkpoint-minutes was given {options.checkpoint_minutes}; accepted: numbers above 0, such as 10."
             )
         self.config, self.folder, self.options = config, folder, options
-        self.members = configs.members(config)
+        self.members = grid.members(config)
         self.recipe = recipe_of(config)
         self.space = probe(self.recipe)
         self.capacity = min(config.replay, config.steps)
-        if self.space.pixels is not None and self.capacity < self.space.pixels[0] + 2:
+        if self.space.pixels is not None and self.capacity < self.space.pixels.stack + 2:
             raise UserError(
                 f"--replay {config.replay} and --steps {config.steps} leave room for {self.capacity} steps, fewer than "
-                f"the frames of an observation; accepted, for pixels: from {self.space.pixels[0] + 2}."
+                f"the frames of an observation; accepted, for pixels: from {self.space.pixels.stack + 2}."
             )
         self.program = make_program(config, self.members, self.space, self.capacity)
         count, each, cost = len(self.members), work(self.program), step_seconds(self.recipe)
@@ -127,10 +127,10 @@ class Trainer:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of metrics.csv that planning adds."""
+        """Columns of metrics.csv that the agent, planners and models add."""
         learning = self.program.learning
         more = PLANNING_SUMS if self.program.planner else ()
-        return more + (model_columns(learning) if learning else ())
+        return (*self.program.metrics, *more, *(model_columns(learning) if learning else ()))
 
     def run(
         self,

@@ -129,7 +129,7 @@ def step_costs(task: str, seconds: float, members: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"algorithm": "ddpg", "model": None, "steps_per_second": plain, "times_ddpg": 1.0}]
     for model in ("oracle", "learned"):
         for name in ALGORITHMS:
-            config = Config(task, algorithm=(name,), seed=seeds, warmup=1, model=model, model_scale="small")
+            config = Config(task, algorithm=(name,), seed=seeds, warmup=1, own={"model": model, "model_scale": "small"})
             rate = steps_per_second(config, seconds)
             rows.append({"algorithm": name, "model": model, "steps_per_second": rate, "times_ddpg": plain / rate})
     return rows

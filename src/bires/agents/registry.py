@@ -1,0 +1,80 @@
+"""All agents, by name. An agent of the package is one line here; a user's own is found in its module."""
+
+from __future__ import annotations
+
+from bires.agents import ddpg, dqn
+from bires.agents.base import AgentSpec, Algorithm
+from bires.errors import UserError, unknown
+from bires.machine.modules import import_users
+
+AGENTS: dict[str, AgentSpec] = {
+    spec.name: spec
+    for spec in (
+        ddpg.SPEC,
+        dqn.SPEC,
+    )
+}
+
+
+def algorithms() -> dict[str, Algorithm]:
+    """Every algorithm of every agent, by name."""
+    return {name: algorithm for spec in AGENTS.values() for name, algorithm in spec.algorithms.items()}
+
+
+def algorithm(name: str) -> Algorithm:
+    """The algorithm of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
+    module, _, short = name.rpartition(":")
+    if module:
+        load(module)
+    known = algorithms()
+    if short not in known:
+        own = f" The agents in {module} have: {', '.join(known)}." if module else ""
+        raise unknown("algorithm", name, known, f"See `bires list algorithms`; your own is MODULE:NAME.{own}")
+    return known[short]
+
+
+def load(module: str) -> None:
+    """Takes in the agents of a user's module: every `AgentSpec` among its names."""
+    found = [value for value in vars(import_users(module, "--algorithm")).values() if isinstance(value, AgentSpec)]
+    if not found:
+        raise UserError(
+            f"--algorithm names the module {module!r}, which has no AgentSpec (see docs/adding-an-agent.md)."
+        )
+    for spec in found:
+        require_new(spec, module)
+        AGENTS[spec.name] = spec
+
+
+def require_new(spec: AgentSpec, module: str) -> None:
+    """Refuses names that another agent has."""
+    taken = {name: other for name, other in AGENTS.items() if other is not spec and name != spec.name}
+    if spec.name in AGENTS and AGENTS[spec.name].make.__module__ != spec.make.__module__:
+        raise UserError(f"The agent {spec.name!r} of {module} has the name of another agent. Give it its own.")
+    others = {name for other in taken.values() for name in other.algorithms}
+    for name in spec.algorithms:
+        if name in others:
+            raise UserError(f"The algorithm {name!r} of {module} has the name of another one. Give it its own.")
+
+
+def agent_of(names: tuple[str, ...]) -> AgentSpec:
+    """The agent of some algorithms: all of a population have the same."""
+    agents = {algorithm(name).agent: name for name in names}
+    if len(agents) > 1:
+        raise UserError(
+            f"--algorithm was given {' and '.join(agents.values())}, which are different agents; a population has one. "
+            "Give algorithms of one agent (see `bires list algorithms`), and compare runs with `bires report`."
+        )
+    return AGENTS[next(iter(agents))]
+
+
+def named(agent: str, rule: str, planner: str | None) -> str:
+    """The name of a triple; one that has no name is called by its parts."""
+    for name, known in AGENTS[agent].algorithms.items():
+        if (known.rule, known.planner) == (rule, planner):
+            return name
+    return "-".join(part for part in (planner, rule, agent) if part)
+
+
+def owner_of(setting: str) -> list[str]:
+    """The agents that have a setting."""
+    return [name for name, spec in AGENTS.items() if any(one.name == setting for one in spec.settings)]

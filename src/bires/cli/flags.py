@@ -1,0 +1,94 @@
+"""Flags that depend on what is trained: the settings of an agent, of planners and of a family of environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, make_dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from bires.agents import registry
+from bires.agents.base import AgentSpec
+from bires.envs.families import family_of
+from bires.errors import UserError
+from bires.planning import registry as planners
+from bires.settings.config import Config, Number, Whole, refuse_foreign, types
+from bires.types import Setting, Sight
+
+KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
+
+
+class Asked:
+    """What a command line says of the agent and the task, before it is parsed."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.task = next((word for word in words[1:2] if not word.startswith("-")), "")
+        self.algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
+        self.names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
+
+    @property
+    def agent(self) -> AgentSpec:
+        return registry.agent_of(self.algorithms)
+
+    @property
+    def sight(self) -> Sight:
+        return "vector" if family_of(self.task) is None else "pixels"
+
+    def groups(self) -> dict[str, tuple[Setting, ...]]:
+        """The groups of flags, by the name of their group."""
+        family = family_of(self.task)
+        found = {"agent": self.agent.settings, "planning": planners.SETTINGS}
+        return found | ({"environment": family.settings} if family and family.settings else {})
+
+    def refuse_foreign(self) -> None:
+        """Refuses flags of another agent or family by name, with what to type instead."""
+        mine = {one.name for group in self.groups().values() for one in group}
+        foreign = [name for name in self.names if name not in mine and name not in types() and known(name)]
+        refuse_foreign(Config(self.task or "walker-stand", algorithm=self.algorithms), foreign)
+
+
+def known(name: str) -> bool:
+    """Whether somebody has such a setting."""
+    from bires.settings.config import family_settings
+
+    return bool(registry.owner_of(name)) or name in family_settings()
+
+
+def values_after(words: Sequence[str], flag: str) -> list[str]:
+    """The values of a flag among the words of a command line."""
+    found: list[str] = []
+    taking = False
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            taking = name == flag
+            found += [value] if taking and value else []
+        elif taking:
+            found.append(word)
+    return found
+
+
+def record(name: str, settings: Sequence[Setting], sight: Sight) -> type:
+    """A frozen record with a field for each setting, as tyro makes flags of."""
+    return make_dataclass(name, [field_of(setting, sight) for setting in settings], frozen=True)
+
+
+def field_of(setting: Setting, sight: Sight) -> tuple[str, Any, Any]:
+    kind = Literal[setting.choices] if setting.choices else KINDS[setting.type]
+    default = setting.default_for(sight)
+    if setting.varies:
+        kind, default = tuple[kind, ...], (default,)  # type: ignore[valid-type]
+    return setting.name, Annotated[kind, tyro.conf.arg(help=setting.help)], field(default=default)
+
+
+def typed(record: Any, settings: Sequence[Setting], sight: Sight) -> dict[str, Any]:
+    """What a record says that is not the default."""
+    given = {}
+    for setting in settings:
+        value, default = getattr(record, setting.name), setting.default_for(sight)
+        if value == () and setting.varies:
+            raise UserError(f"--{setting.name.replace('_', '-')} was given no value; give one or more.")
+        if value != ((default,) if setting.varies else default):
+            given[setting.name] = value
+    return given

@@ -1,0 +1,24 @@
+"""Modules of the user's own: named on the command line, found beside the package or in the current folder."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import ModuleType
+
+from bires.errors import UserError
+
+
+def import_users(module: str, flag: str) -> ModuleType:
+    """Imports a module that a user named; the current folder is looked through last."""
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(
+            f"{flag} names the module {module!r}, which cannot be imported ({error}). Give MODULE:NAME, with a module "
+            "that is installed or lies in the current folder."
+        ) from error

@@ -1,0 +1,103 @@
+"""The members of a configuration: every combination of what has several values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple
+
+from bires import rules
+from bires.agents import registry
+from bires.agents.base import Algorithm
+from bires.errors import UserError
+from bires.planning import registry as planners
+from bires.settings.config import Config
+
+
+@dataclass(frozen=True)
+class Member:
+    """One agent of a population. A number that its rule or planner does not read is None."""
+
+    member: int
+    algorithm: str
+    rule: str
+    eta: float | None
+    seed: int
+    gamma: float
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's numbers."""
+    planner: str | None = None
+    planning: Mapping[str, Any] = field(default_factory=dict)
+    """The planner's numbers; None for those that it does not use."""
+
+    @property
+    def label(self) -> str:
+        """What figures and tables call this kind of member."""
+        return label(self.algorithm, self.eta, self.planning.get("planning_eta"))
+
+    def row(self) -> dict[str, Any]:
+        """All of it side by side: the columns of members.csv."""
+        head = ("member", "algorithm", "rule", "eta", "seed", "gamma")
+        mine = {name: getattr(self, name) for name in head}
+        return {**mine, **self.own, "planner": self.planner, **self.planning}
+
+
+def label(algorithm: str, *etas: float | None) -> str:
+    """A kind of member: its algorithm and the η it has."""
+    there = ", ".join(f"{eta:g}" for eta in etas if eta is not None and eta == eta)
+    return f"{algorithm}({there})" if there else algorithm
+
+
+class Kind(NamedTuple):
+    """What distinguishes members beside the agent's numbers and the seed."""
+
+    name: str
+    rule: str
+    eta: float | None
+    planner: str | None
+    planning: tuple[Any, ...]
+    """The planner's numbers, in the order of `planners.VARYING`."""
+
+
+def members(config: Config) -> list[Member]:
+    """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
+    kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, registry.algorithm(name)))
+    varying = config.agent.varying
+    rows = product(kinds, config.gamma, *(config.own[name] for name in varying), config.seed)
+    return [
+        Member(
+            index,
+            kind.name,
+            kind.rule,
+            kind.eta,
+            seed,
+            gamma,
+            dict(zip(varying, own, strict=True)),
+            kind.planner,
+            dict(zip(planners.VARYING, kind.planning, strict=True)),
+        )
+        for index, (kind, gamma, *own, seed) in enumerate(rows)
+    ]
+
+
+def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
+    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
+    for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
+        if planner is not None and planners.planner(planner).kind == "mve" and rule != "td":
+            raise UserError(
+                f"--rule {rule} was given with planner {planner!r}, whose loss takes its place; use --rule td."
+            )
+        name = registry.named(algorithm.agent, rule, planner)
+        etas = config.eta if rules.get(rule).bidirectional else (None,)
+        for eta, planning in product(etas, plannings(config, planner)):
+            yield Kind(name, rule, eta, planner, planning)
+
+
+def plannings(config: Config, planner: str | None) -> Iterator[tuple[Any, ...]]:
+    """Every combination of the numbers that a planner uses; None for the others."""
+    spec = planners.planner(planner) if planner is not None else None
+    used = spec.numbers if spec else ()
+    if spec is not None and (spec.rule is None or not rules.get(spec.rule).bidirectional):
+        used = tuple(name for name in used if name != "planning_eta")
+    yield from product(*(config.own[name] if name in used else (None,) for name in planners.VARYING))
