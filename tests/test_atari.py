@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 import bires
-from bires.agents.networks import NATURE, choices, init_choices
+from bires.agents.networks import choices, init_choices
 from bires.envs import atari
 from bires.envs.adapter import recipe
-from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
 from bires.training.running import train
-from bires.types import Space
+from bires.types import Pixels, Space
 from tests.test_dqn import asked, assert_same_moment
 from tests.test_training import contents
 
 pytest.importorskip("ale_py")
-GAME = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=(4, 84, 84))
+GAME = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=Pixels(4, 84, 84))
 
 
 def play(environment, seed, steps):
@@ -66,7 +65,7 @@ def test_breakout_as_its_learner_sees_it():
 
 def test_ids_sticky_actions_and_action_sets():
     def build(task, **settings):
-        config = Config(task, algorithm=("dqn",), **settings)
+        config = make_config(task, {"algorithm": "dqn", **settings})
         environment = recipe_of(config).build()
         environment.close()
         return environment._env._sticky, environment.space.choices
@@ -81,7 +80,7 @@ def test_ids_sticky_actions_and_action_sets():
 
 def test_sticky_actions_repeat_the_last_action():
     made = recipe("Breakout", "paper")
-    streams = [play(replace(made, sticky=p).build(), 1, 60)[0] for p in (0.0, 0.0, 0.9)]
+    streams = [play(replace(made, settings={**made.settings, "sticky": p}).build(), 1, 60)[0] for p in (0.0, 0.0, 0.9)]
     np.testing.assert_array_equal(streams[0], streams[1])
     assert not np.array_equal(streams[0], streams[2])
 
@@ -98,7 +97,7 @@ def test_the_network_is_natures():
     assert sum(x.size for x in jax.tree.leaves(params)) == 1_686_180
     seen = jnp.asarray(np.random.default_rng(1).integers(0, 256, (2, GAME.observation), np.uint8))
     x = jnp.moveaxis(seen.reshape(2, 4, 84, 84), 1, -1).astype(jnp.float32) / 255
-    for layer, (kernel, stride, outputs) in zip(params.convolutions, NATURE, strict=True):
+    for layer, (kernel, stride, outputs) in zip(params.convolutions, Pixels(4, 84, 84).convolutions, strict=True):
         small, channels = kernel // stride, x.shape[-1]
         weight = layer.weight.reshape(small, small, stride, stride, channels, outputs)
         weight = weight.transpose(0, 2, 1, 3, 4, 5).reshape(kernel, kernel, channels, outputs)

@@ -1,7 +1,5 @@
 """Curves of runs: unequal lengths, diverged and missing members, runs that may and may not be pooled."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from bires.analysis.curves import collect, curves
 from bires.analysis.summary import summarise, totals
 from bires.runs.run import Run
 from bires.settings.config import Config
+from bires.settings.keywords import changed
 from bires.studies.reporting import guess
 from tests.synthetic import make_run
 
@@ -40,7 +39,7 @@ def test_a_diverged_member_keeps_its_last_evaluation_and_is_counted(tmp_path):
 
 
 def test_when_all_diverge_the_curve_ends_where_the_last_one_did(tmp_path):
-    alone = replace(PAIR, algorithm=("ddpg",), seed=(0, 1))
+    alone = changed(PAIR, algorithm=("ddpg",), seed=(0, 1))
     (ddpg,) = curves(make_run(tmp_path / "a", alone, by_seed, diverged={0: 150, 1: 350}))
     assert ddpg.steps.tolist() == [0, 100, 200, 300]
     assert ddpg.returns[0].tolist() == [0, 1, 1, 1]
@@ -59,7 +58,7 @@ def test_missing_members_are_left_out_and_counted(tmp_path):
 
 
 def test_runs_of_unequal_length_are_cut_to_what_they_share(tmp_path):
-    whole, half = replace(PAIR, algorithm=("ddpg",)), replace(PAIR, algorithm=("bi-res-ddpg",))
+    whole, half = changed(PAIR, algorithm=("ddpg",)), changed(PAIR, algorithm=("bi-res-ddpg",))
     panels = collect([make_run(tmp_path / "a", whole, by_seed), make_run(tmp_path / "b", half, by_seed, upto=200)])
     assert len(panels) == 1
     assert [kind.steps.tolist() for kind in panels[0].kinds] == [[0, 100, 200]] * 2
@@ -68,21 +67,21 @@ def test_runs_of_unequal_length_are_cut_to_what_they_share(tmp_path):
 
 def test_runs_under_other_protocols_do_not_share_a_panel(tmp_path):
     first = make_run(tmp_path / "a", PAIR)
-    second = make_run(tmp_path / "b", replace(PAIR, seed=(7,), protocol="paper"))
+    second = make_run(tmp_path / "b", changed(PAIR, seed=(7,), protocol="paper"))
     panels = collect([first, second])
     assert [panel.title for panel in panels] == ["walker-stand, protocol=modern", "walker-stand, protocol=paper"]
 
 
 def test_seeds_of_two_runs_are_pooled(tmp_path):
-    one = make_run(tmp_path / "a", replace(PAIR, seed=(0, 1)))
-    two = make_run(tmp_path / "b", replace(PAIR, seed=(2,)))
+    one = make_run(tmp_path / "a", changed(PAIR, seed=(0, 1)))
+    two = make_run(tmp_path / "b", changed(PAIR, seed=(2,)))
     (panel,) = collect([one, two])
     assert [kind.seeds for kind in panel.kinds] == [(0, 1, 2)] * 2
 
 
 def test_a_member_in_several_runs_counts_once(tmp_path):
     run = make_run(tmp_path / "a", PAIR)
-    half = make_run(tmp_path / "b", replace(PAIR, seed=(2, 3)), upto=200)
+    half = make_run(tmp_path / "b", changed(PAIR, seed=(2, 3)), upto=200)
     (alone,), (twice,), (more,) = collect([run]), collect([run, Run(tmp_path / "." / "a")]), collect([half, run])
     assert summarise(alone) == summarise(twice)
     assert [sorted(kind.seeds) for kind in more.kinds] == [[0, 1, 2, 3]] * 2
@@ -94,7 +93,7 @@ def test_members_are_compared_with_the_baseline_of_the_same_numbers(tmp_path):
     def curve(member, step, steps):
         return (1.0 + member.seed) * (1.0 if member.eta is None else 1.5 if member.critic_lr == 1e-3 else 3.0)
 
-    (panel,) = collect([make_run(tmp_path / "a", replace(PAIR, critic_lr=(1e-3, 1e-4)), curve)])
+    (panel,) = collect([make_run(tmp_path / "a", changed(PAIR, critic_lr=(1e-3, 1e-4)), curve)])
     gains = {row.kind: row.improvement and row.improvement.value for row in summarise(panel)}
     assert gains == {
         "ddpg critic_lr=0.001": None,
@@ -102,7 +101,7 @@ def test_members_are_compared_with_the_baseline_of_the_same_numbers(tmp_path):
         "bi-res-ddpg(0.05) critic_lr=0.001": pytest.approx(0.5),
         "bi-res-ddpg(0.05) critic_lr=0.0001": pytest.approx(2.0),
     }
-    planned = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4))
+    planned = changed(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4))
     (panel,) = collect([make_run(tmp_path / "b", planned, by_seed)])
     assert [row.improvement is not None for row in summarise(panel)] == [False, True, True]
 
@@ -134,20 +133,20 @@ def test_totals_over_tasks(tmp_path):
 @pytest.mark.parametrize("model", ["oracle", "learned"])
 def test_planners_are_told_apart_by_their_own_numbers(tmp_path, model):
     algorithm = ("ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
-    config = replace(PAIR, task="Hopper", algorithm=algorithm, planning_eta=(0.05, 0.2), model=model)
+    config = changed(PAIR, task="Hopper", algorithm=algorithm, planning_eta=(0.05, 0.2), model=model)
     panels = collect([make_run(tmp_path / "a", config, by_seed)])
     labels = ["ddpg", "dyna-ddpg", "res-dyna-ddpg(0.05)", "res-dyna-ddpg(0.2)", "mve-ddpg"]
     assert [kind.label for kind in panels[0].kinds] == labels
     assert [kind.eta for kind in panels[0].kinds] == [None, None, 0.05, 0.2, None]
     assert guess(panels) == model
-    two = curves(make_run(tmp_path / "b", replace(config, planning_steps=(1, 4)), by_seed))
+    two = curves(make_run(tmp_path / "b", changed(config, planning_steps=(1, 4)), by_seed))
     assert [kind.label for kind in two][:3] == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
 
 
 def test_titles_say_no_more_than_it_takes_to_tell_panels_apart(tmp_path):
-    oracle = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"))
-    learned = replace(oracle, model="learned", model_scale="small", ensemble=2)
-    runs = [oracle, learned, replace(learned, ensemble=3), replace(PAIR, task="Swimmer")]
+    oracle = changed(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"))
+    learned = changed(oracle, model="learned", model_scale="small", ensemble=2)
+    runs = [oracle, learned, changed(learned, ensemble=3), changed(PAIR, task="Swimmer")]
     panels = collect([make_run(tmp_path / str(i), config, by_seed) for i, config in enumerate(runs)])
     assert [panel.title for panel in panels] == [
         "Hopper, model=oracle",

@@ -9,8 +9,8 @@ import pytest
 from bires import rules
 from bires.agents import ddpg as agent_module
 from bires.agents import optimisers
-from bires.agents.base import Hyper
-from bires.agents.ddpg import ddpg, update
+from bires.agents.base import Design, Hyper
+from bires.agents.ddpg import update
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import actor, critic, init_actor, init_critic
 from bires.rules import RULES
@@ -36,7 +36,9 @@ def batch_of(rng, count=8):
 
 
 def hyper_of(rule, eta=0.3):
-    return Hyper(rule, *(jnp.float32(x) for x in (eta, 0.9, 0.01, 1e-2, 1e-3, 0.2)))
+    own = {"tau": 0.01, "actor_lr": 1e-2, "critic_lr": 1e-3, "noise": 0.2}
+    numbers = {name: jnp.float32(x) for name, x in own.items()}
+    return Hyper(rule, jnp.float32(eta), jnp.float32(0.9), numbers)
 
 
 def different_targets(rng):
@@ -147,13 +149,14 @@ def test_networks_have_the_papers_shape_and_initialisation():
 
 def test_the_actors_gradient_does_not_touch_the_critic_target_and_climbs_q():
     rng = np.random.default_rng(3)
-    agent = ddpg(SPACE, HIDDEN, rules.needs([RULES["td"]]))
+    agent = agent_module.make(Design(SPACE, HIDDEN, {}, rules.needs([RULES["td"]])))
     state = agent.init(rng)
     batch = batch_of(rng, 64)
     before = critic(state.critic, batch.observation, actor(state.actor, batch.observation)).mean()
-    hyper = hyper_of(RULES["td"])._replace(critic_lr=jnp.float32(0.0))
+    hyper = hyper_of(RULES["td"])
+    hyper = hyper._replace(own={**hyper.own, "critic_lr": jnp.float32(0.0)})
     for _ in range(20):
-        state, _ = agent.update(state, hyper, batch, jnp.array(True))
+        state, _ = agent.update(jax.random.key(0), state, hyper, batch, jnp.array(True))
     assert critic(state.critic, batch.observation, actor(state.actor, batch.observation)).mean() > before
 
 

@@ -1,7 +1,6 @@
 """The DQN agent against a plain transcription of the paper's rules with Optax, and on probes with known values."""
 
 import sys
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,14 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from bires.settings.algorithms import ALGORITHMS
 
 import bires
 from bires import rules
 from bires.agents import dqn as agent_module
 from bires.agents import optimisers
-from bires.agents.base import Hyper
-from bires.agents.dqn import Design, dqn, update
+from bires.agents.base import Design, Hyper
+from bires.agents.dqn import ALGORITHMS, make, update
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import RULES
@@ -25,8 +23,16 @@ from bires.types import Space, Transition
 from tests.test_training import PROBE, arrays, contents, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
-DESIGN = Design(SPACE, (16, 12), "adam", 0.0, False)
-DQN = [name for name, algorithm in ALGORITHMS.items() if algorithm.agent == "dqn"]
+DQN = list(ALGORITHMS)
+
+
+def design_of(*names, optimiser="adam", bound=0.0, double_q=False):
+    """The design of a population with these rules."""
+    own = {"optimiser": optimiser, "max_grad_norm": bound, "double_q": double_q}
+    return Design(SPACE, (16, 12), own, rules.needs(RULES[name] for name in names or RULES))
+
+
+DESIGN = design_of()
 
 
 def batch_of(rng, count=8):
@@ -40,8 +46,9 @@ def batch_of(rng, count=8):
 
 
 def hyper_of(rule, eta=0.3, target_every=100.0):
-    numbers = [jnp.float32(x) for x in (eta, 0.9, 0.0, 0.0, 1e-3, 0.0, 1.0, 0.1, 10.0, target_every)]
-    return Hyper(rule, *numbers)
+    own = {"critic_lr": 1e-3, "epsilon_start": 1.0, "epsilon_end": 0.1, "epsilon_steps": 10.0}
+    numbers = {name: jnp.float32(x) for name, x in (own | {"target_every": target_every}).items()}
+    return Hyper(rule, jnp.float32(eta), jnp.float32(0.9), numbers)
 
 
 def different_target(rng, design=DESIGN):
@@ -77,10 +84,10 @@ def reference_gradient(state, rule, eta, batch, double_q, gamma=0.9):
 def test_rule_gradients_go_through_the_max(rule, mixed, double_q):
     rng = np.random.default_rng(1)
     state, batch = different_target(rng), batch_of(rng)
-    needs = rules.needs(RULES.values() if mixed else [RULES[rule]])
+    design = design_of(*(RULES if mixed else [rule]), double_q=double_q)
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
-    run = jax.jit(agent_module.gradient, static_argnums=(3, 4))
-    found, _ = run(state, hyper_of(array_rule), batch, needs, replace(DESIGN, double_q=double_q))
+    run = jax.jit(partial(agent_module.gradient, design=design))
+    found, _ = run(state, hyper_of(array_rule), batch)
     expected = reference_gradient(state, rule, 0.3, batch, double_q)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, atol=3e-6)
@@ -98,18 +105,17 @@ def test_double_q_reads_another_value_than_dqn():
 @pytest.mark.parametrize("bound", [0.0, 1e-2], ids=["free", "clipped"])
 def test_updates_are_optax_updates(optimiser, bound):
     rng = np.random.default_rng(3)
-    design = Design(SPACE, (16, 12), optimiser, bound, False)
-    needs = rules.needs([RULES["bi"]])
+    design = design_of("bi", optimiser=optimiser, bound=bound)
     state = different_target(rng, design)
     step = optax.adam(1e-3) if optimiser == "adam" else torch_rmsprop(1e-3)
     theirs = optax.chain(optax.clip_by_global_norm(bound), step) if bound else step
     params, memory = state.online, theirs.init(state.online)
     for _ in range(5):
         batch = batch_of(rng)
-        slope, _ = agent_module.gradient(state, hyper_of(RULES["bi"]), batch, needs, design)
+        slope, _ = agent_module.gradient(state, hyper_of(RULES["bi"]), batch, design)
         change, memory = theirs.update(slope, memory, params)
         params = optax.apply_updates(params, change)
-        state, seen = update(state, hyper_of(RULES["bi"]), batch, jnp.array(True), needs, design)
+        state, seen = update(state, hyper_of(RULES["bi"]), batch, jnp.array(True), design)
         assert seen.alive
         for a, b in zip(jax.tree.leaves(state.online), jax.tree.leaves(params), strict=True):
             np.testing.assert_allclose(a, b, atol=2e-6)
@@ -122,12 +128,11 @@ def torch_rmsprop(rate):
 
 def test_the_target_is_copied_whole_every_so_many_updates():
     rng = np.random.default_rng(0)
-    needs = rules.needs([RULES["td"]])
     state = different_target(rng)
     first = state.target
     for count in range(1, 8):
         batch = batch_of(rng)
-        state, _ = update(state, hyper_of(RULES["td"], target_every=3.0), batch, jnp.array(True), needs, DESIGN)
+        state, _ = update(state, hyper_of(RULES["td"], target_every=3.0), batch, jnp.array(True), DESIGN)
         copied = state.online if count % 3 == 0 else first
         for a, b in zip(jax.tree.leaves(state.target), jax.tree.leaves(copied), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -137,10 +142,9 @@ def test_the_target_is_copied_whole_every_so_many_updates():
 def test_a_member_that_is_not_finite_keeps_what_it_had():
     rng = np.random.default_rng(2)
     state, batch = different_target(rng), batch_of(rng)
-    needs = rules.needs([RULES["bi"]])
     for reward in (jnp.inf, 1e13):
         broken = batch._replace(reward=batch.reward.at[0].set(reward))
-        found, seen = update(state, hyper_of(RULES["bi"], target_every=1.0), broken, jnp.array(True), needs, DESIGN)
+        found, seen = update(state, hyper_of(RULES["bi"], target_every=1.0), broken, jnp.array(True), DESIGN)
         assert not seen.alive
         for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -159,7 +163,7 @@ def test_epsilon_greedy_is_greedy_but_for_its_share():
 
 
 def test_exploration_counts_its_own_steps():
-    agent = dqn(DESIGN, rules.needs([RULES["td"]]))
+    agent = make(DESIGN)
     state = agent.init(np.random.default_rng(0))
     action, step = agent.explore(
         jax.random.key(0), state, hyper_of(RULES["td"]), jnp.zeros(3), agent.init_noise(), jnp.array(True)
@@ -266,8 +270,8 @@ def test_a_simulator_that_is_not_installed_is_named(tmp_path, quick, monkeypatch
 def test_members_carry_what_their_agent_has(tmp_path, quick):
     run = bires.train("Acrobot-v1", algorithm=["dqn", "bi-res-dqn"], out=tmp_path / "run", double_q=True, **quick)
     row = next(iter(run.members.rows()))
-    assert np.isnan(row["tau"])
-    assert np.isnan(row["noise"])
+    assert "tau" not in row
+    assert "noise" not in row
     assert (row["epsilon_start"], row["epsilon_end"], row["target_every"]) == (1.0, 0.05, 50)
     assert run.manifest["config"]["optimiser"] == "adam"
     assert run.manifest["config"]["double_q"] is True

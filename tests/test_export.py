@@ -3,7 +3,6 @@
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from bires.analysis.export import subjects
 from bires.cli import main
 from bires.runs.run import Run
 from bires.settings.config import Config
+from bires.settings.keywords import changed
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(3, 7), steps=400, warmup=10, eval_every=100)
@@ -66,8 +66,8 @@ def test_tensorboard_has_every_number_once(tmp_path):
 def test_names_tell_runs_apart_and_old_names_go(tmp_path):
     one, out = make_run(tmp_path / "runs" / "a", PAIR), tmp_path / "tb"
     assert main(["export", str(one.path), "--out", str(out)]) == 0
-    slow = Config("walker-stand", algorithm=("ddpg",), seed=(3,), tau=(1e-4,), steps=400, warmup=10, eval_every=100)
-    twin = Config("walker-stand", algorithm=("ddpg",), seed=(3,), steps=400, warmup=10, eval_every=100, batch=32)
+    alone = changed(PAIR, algorithm=("ddpg",), seed=(3,))
+    slow, twin = changed(alone, tau=1e-4), changed(alone, batch=32)
     for name, config in (("b", slow), ("c", twin)):
         make_run(tmp_path / "runs" / name, config)
     assert main(["export", str(tmp_path / "runs"), "--out", str(out)]) == 0
@@ -79,7 +79,7 @@ def test_names_tell_runs_apart_and_old_names_go(tmp_path):
 
 
 def test_planners_and_old_runs_are_told_apart(tmp_path):
-    planned = replace(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4), seed=(0,))
+    planned = changed(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4), seed=(0,))
     groups = [one.group for one in subjects([make_run(tmp_path / "a", planned)])]
     assert groups == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
     old = Run(Path(__file__).parent.parent / "results" / "learning" / "walker-stand")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bires.population import frames, replay
-from bires.types import Space, Transition
+from bires.types import Pixels, Space, Transition
 
-SPACE = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=(4, 2, 3))
+SPACE = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 write = jax.jit(replay.write, static_argnums=0)
 sample = jax.jit(frames.sample, static_argnums=(0, 4))
 
@@ -99,6 +99,6 @@ def test_every_step_that_is_not_cut_off_is_drawn_equally_often():
 
 
 def test_a_million_frames_take_less_than_7_2_gigabytes():
-    game = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=(4, 84, 84))
+    game = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=Pixels(4, 84, 84))
     shapes = jax.eval_shape(lambda: frames.init(game, 1, 10**6))
     assert sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) <= 7.2e9

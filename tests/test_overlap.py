@@ -15,7 +15,7 @@ from bires.population.frames import Frames, frame_size
 from bires.settings.options import Stopped
 from bires.training.bridge import Desk
 from bires.training.trainer import Trainer
-from bires.types import Space
+from bires.types import Pixels, Space
 from tests.test_training import arrays, assert_same_state, contents
 
 RUNS: dict[str, Any] = {
@@ -24,7 +24,7 @@ RUNS: dict[str, Any] = {
     "planning": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
 }
 VECTORS = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
-PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=(4, 2, 3))
+PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])

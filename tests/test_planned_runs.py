@@ -173,7 +173,8 @@ def test_numbers_a_member_does_not_use_do_not_split_it():
             "eta": [0.1, 0.2],
         },
     )
-    found = [(m.algorithm, m.planning_steps, m.planning_eta, m.horizon) for m in grid.members(config)]
+    numbers = ("planning_steps", "planning_eta", "horizon")
+    found = [(m.algorithm, *(m.planning[name] for name in numbers)) for m in grid.members(config)]
     assert found == [
         ("ddpg", None, None, None),
         ("dyna-ddpg", 1, None, None),

@@ -28,13 +28,12 @@ def planner_for(rule="td", steps=1, horizon=0, paper=True):
 
 
 def hyper_for(rule="td", steps=1, horizon=0, gamma=GAMMA):
-    numbers = {"eta": 0.0, "gamma": gamma, "tau": 0.0, "actor_lr": 0.0, "critic_lr": 1e-3, "noise": 0.0}
+    own = {name: jnp.float32(x) for name, x in {"tau": 0.0, "actor_lr": 0.0, "critic_lr": 1e-3, "noise": 0.0}.items()}
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
     planning = Planning(
         array_rule, jnp.float32(ETA), jnp.int32(steps), jnp.float32(0.1), jnp.array(horizon > 0), jnp.int32(horizon)
     )
-    numbers = {name: jnp.float32(number) for name, number in numbers.items()}
-    return Hyper(rule=jax.tree.map(jnp.asarray, RULES["td"]), **numbers, planning=planning)
+    return Hyper(jax.tree.map(jnp.asarray, RULES["td"]), jnp.float32(0.0), jnp.float32(gamma), own, planning)
 
 
 def two_states():
@@ -46,7 +45,7 @@ def two_states():
 
     still = Actor((Dense(jnp.zeros((2, 2)), jnp.zeros(2)), Dense(jnp.zeros((2, 1)), jnp.zeros(1))))
     online = linear(ONLINE)
-    return ddpg.State(still, online, still, linear(TARGET), adam(still), adam(online))
+    return ddpg.DDPGLearner(still, online, still, linear(TARGET), adam(still), adam(online))
 
 
 S1, S2 = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]])
@@ -160,7 +159,8 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
     rng = np.random.default_rng(6)
     state, batch = different_targets(rng), batch_of(rng)
     planner = planner_for("res", steps=2)
-    hyper = hyper_for("res", steps=2)._replace(tau=jnp.float32(0.1), actor_lr=jnp.float32(1e-2))
+    hyper = hyper_for("res", steps=2)
+    hyper = hyper._replace(own={**hyper.own, "tau": jnp.float32(0.1), "actor_lr": jnp.float32(1e-2)})
     nearby = Imagined(*(jnp.asarray(rng.normal(size=(2, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
     alive = jnp.array(True)
     found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, Dreams(nearby), alive)

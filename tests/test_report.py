@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from bires.envs.tasks import SHORT
 from bires.errors import UserError
 from bires.runs.tables import read_csv
 from bires.settings.config import Config
+from bires.settings.keywords import changed
 from bires.studies.reporting import about, guess, report
 from tests.synthetic import make_run
 
@@ -30,7 +30,7 @@ PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2),
 def three_runs(folder):
     tasks = ("walker-stand", "walker-walk", "walker-run")
     ends = {"walker-walk": {4: 250}}
-    return [make_run(folder / task, replace(PAIR, task=task), diverged=ends.get(task)) for task in tasks]
+    return [make_run(folder / task, changed(PAIR, task=task), diverged=ends.get(task)) for task in tasks]
 
 
 def make_page(runs, out, command=""):
@@ -89,7 +89,7 @@ def test_text_in_the_data_cannot_leave_its_place(tmp_path):
 
 
 def test_many_values_of_eta_get_a_panel_per_rule(tmp_path):
-    config = replace(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+    config = changed(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
     report([make_run(tmp_path / "run", config)], tmp_path / "out", "variants", "")
     assert (tmp_path / "out" / "variants.svg").is_file()
     data = data_of(tmp_path / "out" / "report.html")
@@ -156,7 +156,7 @@ def test_damaged_files_are_refused(file, old, new, words, tmp_path, capsys):
 
 
 def test_a_single_seed_has_no_error(tmp_path):
-    run = make_run(tmp_path / "a", replace(PAIR, seed=(0,)))
+    run = make_run(tmp_path / "a", changed(PAIR, seed=(0,)))
     assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
     rows = read_csv(tmp_path / "report" / "summary.csv")
     assert np.isnan(rows["final_error"].astype(float)).all()
@@ -247,7 +247,7 @@ def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
 
 
 def test_eta_can_be_toggled(page, tmp_path):
-    config = replace(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+    config = changed(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
     make_page([make_run(tmp_path / "run", config)], tmp_path / "out")
     show(page, tmp_path / "out" / "report.html")
     assert page.locator("#curves path.curve").count() == 10
@@ -256,8 +256,8 @@ def test_eta_can_be_toggled(page, tmp_path):
 
 
 def test_a_report_of_all_tasks_is_small_and_opens_quickly(page, tmp_path):
-    config = replace(PAIR, seed=tuple(range(5)), steps=1_000_000, warmup=10_000, eval_every=10_000)
-    runs = [make_run(tmp_path / "runs" / task, replace(config, task=task)) for task in SHORT]
+    config = changed(PAIR, seed=tuple(range(5)), steps=1_000_000, warmup=10_000, eval_every=10_000)
+    runs = [make_run(tmp_path / "runs" / task, changed(config, task=task)) for task in SHORT]
     make_page(runs, tmp_path / "out")
     path = tmp_path / "out" / "report.html"
     assert path.stat().st_size < 15e6

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bires.settings.algorithms import ALGORITHMS
 
 import bires
+from bires.agents.ddpg import ALGORITHMS
 from bires.envs.tasks import SHORT
 from bires.population import step as population
 from bires.rules import RULES
@@ -29,7 +29,7 @@ from bires.training.running import train
 from bires.training.trainer import Trainer
 from tests import environments
 
-MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]
+MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
 PROBE = "tests.environments:bires-test/"
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 

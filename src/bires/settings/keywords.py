@@ -27,3 +27,9 @@ def seeds(count: int) -> tuple[int, ...]:
     if count < 1:
         raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
     return tuple(range(count))
+
+
+def changed(config: Config, **settings: Any) -> Config:
+    """The configuration with some other settings."""
+    given = {**configs.to_json(config), **settings}
+    return make_config(given.pop("task"), given)

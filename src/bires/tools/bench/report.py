@@ -28,7 +28,7 @@ SPEEDS = ("one_agent", "whole_machine")
 """What is compared with peers."""
 ROUNDS = 2
 """Turns that peers and this package take."""
-PEERS = Path(__file__).parents[3] / "benchmarks" / "peers" / "run.py"
+PEERS = Path(__file__).parents[4] / "benchmarks" / "peers" / "run.py"
 
 
 def bench(

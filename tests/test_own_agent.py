@@ -1,0 +1,105 @@
+"""A user's own agent, in one file that the package does not know (tests/own_agent.py), does all that ours do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bires
+from bires.cli import main
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.running import train
+from tests.test_training import contents
+
+AGENT = "tests.own_agent:"
+SOURCE = Path(bires.__file__).parent
+
+
+def test_nothing_in_the_package_knows_it():
+    found = subprocess.run(
+        ["grep", "-rlE", "own_agent|TwinLearner|twin_gap", str(SOURCE)], capture_output=True, text=True
+    )
+    assert found.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return {
+        "algorithm": [f"{AGENT}twin", f"{AGENT}bi-res-twin"],
+        "rule": ["td", "bi", "res"],
+        "eta": [0.05, 0.4],
+        "seeds": 2,
+        "noise": [0.1, 0.3],
+        "smoothing": 0.1,
+        "steps": 90,
+        "warmup": 30,
+        "eval_every": 30,
+        "eval_episodes": 1,
+        "log_every": 15,
+        "batch": 8,
+        "hidden": (16, 16),
+    }
+
+
+@pytest.fixture(scope="module")
+def run(settings, tmp_path_factory):
+    """Trained at once, as a population that mixes rules."""
+    return bires.train("pendulum-swingup", out=tmp_path_factory.mktemp("own") / "run", quiet=True, **settings)
+
+
+def test_it_trains_and_mixes_rules(run):
+    assert sorted(set(run.members["algorithm"])) == ["bi-res-twin", "res-twin", "twin"]
+    assert set(run.members["noise"]) == {0.1, 0.3}
+    assert "epsilon_start" not in run.members
+    assert not any(run.members["status"] == "diverged")
+    last = run.metrics.where(run.metrics["step"] == 90)
+    assert np.isfinite(last["twin_gap"]).all()
+    assert len(set(last["q_mean"])) > 6, "members with other rules or seeds learn other values"
+    assert run.config.own["smoothing"] == 0.1
+
+
+def test_it_resumes_bit_for_bit(run, settings, tmp_path):
+    looks = iter([False] * 3 + [True] * 100)
+    config = make_config("pendulum-swingup", settings)
+    with pytest.raises(Stopped):
+        train(config, tmp_path / "run", Options(), lambda: next(looks))
+    again = bires.resume(tmp_path / "run", quiet=True)
+    assert contents(again.path) == contents(run.path)
+
+
+def test_it_is_reported_exported_and_evaluated(run, tmp_path, capsys):
+    assert main(["report", str(run.path), "--out", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "bi-res-twin(0.05)" in page
+    assert main(["export", str(run.path), "--out", str(tmp_path / "tb")]) == 0
+    assert list((tmp_path / "tb").rglob("events*"))
+    assert main(["evaluate", str(run.path), "--episodes", "1", "--member", "0"]) == 0
+    assert "twin" in capsys.readouterr().out
+    action = run.policy(0)(np.zeros(3, np.float32))
+    assert action.shape == (1,)
+
+
+def test_its_settings_are_its_own(capsys):
+    words = ["train", "pendulum-swingup", "--algorithm", f"{AGENT}twin"]
+    assert main([*words, "--epsilon-start", "0.5"]) == 2
+    assert "--epsilon-start is not a setting of TWIN; it belongs to DQN. TWIN has: --tau" in capsys.readouterr().err
+    assert main([*words, "--smoothing", "-1"]) == 2
+    assert "--smoothing was given -1; accepted: numbers from 0." in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0
+    assert "--smoothing FLOAT" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tests.own_agent:no-such", r"Unknown algorithm 'tests.own_agent:no-such'"),
+        ("tests.no_such_module:twin", r"cannot be imported"),
+        ("tests.environments:twin", r"has no AgentSpec"),
+    ],
+)
+def test_what_is_not_there_is_refused(name, words):
+    with pytest.raises(bires.UserError, match=words):
+        bires.train("pendulum-swingup", algorithm=name)
