@@ -15,6 +15,8 @@ from bires.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BESIDE = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md")
+"""Pages that are not part of the site."""
 REFERENCE = sorted((DOCS / "reference").glob("*.md"))
 BLOCK = re.compile(r'^```python(?: title="(?P<title>[^"]+)")?\n(?P<code>.*?)^```$', re.DOTALL | re.MULTILINE)
 WITH_CODE = sorted(path.name for path in DOCS.glob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
@@ -60,9 +62,17 @@ def test_commands_on_pages_exist():
     source = Path(commands.__file__).read_text(encoding="utf-8")
     known = set(re.findall(r'named\(\w+, "([\w-]+)"\)', source))
     assert {"train", "play", "doctor"} <= known
-    for path in (*DOCS.glob("*.md"), ROOT / "README.md"):
+    for path in (*DOCS.glob("*.md"), *BESIDE):
         for word in re.findall(r"^    bires ([\w-]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
             assert word in known, f"{path.name}: bires {word}"
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_pages_beside_the_site_lead_somewhere(path):
+    """`mkdocs --strict` checks the others."""
+    prose = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
+        assert "://" in target or (path.parent / target).exists(), target
 
 
 def test_every_public_name_is_in_the_reference():
