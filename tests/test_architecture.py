@@ -1,6 +1,7 @@
 """The shape of the code base: imports point one way, everywhere, and no two modules import each other."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,3 +84,12 @@ def test_every_package_says_what_it_is_and_what_it_may_import():
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         assert "May import:" in text, path.parent.name
         assert "What leaves it:" in text, path.parent.name
+
+
+def test_the_page_shows_every_package_in_order():
+    docs = Path(__file__).parents[1] / "docs"
+    rows = re.findall(r"^\| `(\w+)` \|", (docs / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [name for name in ORDER if name != "__main__"]
+    picture = (docs / "figures" / "architecture" / "packages.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r"\w+", " ".join(re.findall(r'class="name"[^>]*>([^<]+)<', picture)).replace(".py", ""))
+    assert sorted(drawn) == sorted(rows)

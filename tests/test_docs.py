@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+import bires
 from bires.cli import commands
 from bires.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BESIDE = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md")
+"""Pages that are not part of the site."""
+REFERENCE = sorted((DOCS / "reference").glob("*.md"))
 BLOCK = re.compile(r'^```python(?: title="(?P<title>[^"]+)")?\n(?P<code>.*?)^```$', re.DOTALL | re.MULTILINE)
 WITH_CODE = sorted(path.name for path in DOCS.glob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
 
@@ -58,9 +62,24 @@ def test_commands_on_pages_exist():
     source = Path(commands.__file__).read_text(encoding="utf-8")
     known = set(re.findall(r'named\(\w+, "([\w-]+)"\)', source))
     assert {"train", "play", "doctor"} <= known
-    for path in (*DOCS.glob("*.md"), ROOT / "README.md"):
+    for path in (*DOCS.glob("*.md"), *BESIDE):
         for word in re.findall(r"^    bires ([\w-]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
             assert word in known, f"{path.name}: bires {word}"
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_pages_beside_the_site_lead_somewhere(path):
+    """`mkdocs --strict` checks the others."""
+    prose = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
+        assert "://" in target or (path.parent / target).exists(), target
+
+
+def test_every_public_name_is_in_the_reference():
+    """`import bires` promises no more than the reference explains."""
+    told = re.findall(r"^::: ([\w.]+)$", "\n".join(path.read_text() for path in REFERENCE), re.MULTILINE)
+    assert not {f"bires.{name}" for name in bires.__all__} - set(told)
+    assert len(told) == len(set(told)), "something is there twice"
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
@@ -70,7 +89,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path.name for path in (tmp_path / "site").glob("*.html")}
     assert {path.with_suffix(".html").name for path in DOCS.glob("*.md")} <= pages
-    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert not re.search(r"""(src|href)=["'](https?:)?//(?!squidfunk|www\.mkdocs)""", text), (
-        "the site loads from elsewhere"
-    )
+    for page in ("index.html", "reference/index.html"):
+        text = (tmp_path / "site" / page).read_text(encoding="utf-8")
+        assert not re.search(r"""(src|href)=["'](https?:)?//(?!squidfunk|www\.mkdocs)""", text), (
+            f"{page} loads from elsewhere"
+        )
+    for name in bires.__all__:
+        page = "rules" if name == "rules" else "index"
+        text = (tmp_path / "site" / "reference" / f"{page}.html").read_text(encoding="utf-8")
+        assert f'id="bires.{name}"' in text, name

@@ -56,6 +56,7 @@ class Space:
         return np.dtype(np.uint8 if self.pixels else np.float32)
 
     def clip(self, action: jax.Array) -> jax.Array:
+        """An action within the bounds."""
         return jax.numpy.clip(action, np.asarray(self.low, np.float32), np.asarray(self.high, np.float32))
 
 

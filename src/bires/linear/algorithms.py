@@ -168,6 +168,7 @@ class Tables(NamedTuple):
 
 
 def tables(given: Problem) -> Tables:
+    """A problem as arrays on the device."""
     arrays = (given.X, weighting(given), given.mu, given.P, given.r, given.discount, given.ratio)
     return Tables(*(jnp.asarray(array, float) for array in arrays))
 

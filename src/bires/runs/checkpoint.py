@@ -57,10 +57,12 @@ class Segment:
 
 
 def segment_name(start: int, stop: int) -> str:
+    """The file of a `Segment`."""
     return f"replay-{start:012d}-{stop:012d}.safetensors"
 
 
 def digest(path: Path) -> str:
+    """The SHA-256 checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -157,6 +159,7 @@ class Store:
         return Checkpoint(step, load_arrays(folder / "arrays.safetensors", arrays_sha256), data, segments)
 
     def load_replay(self, segment: Segment) -> dict[str, np.ndarray]:
+        """The rows of a segment, checked by its checksum."""
         return load_arrays(self.path / segment.file, segment.sha256)
 
     def set_aside(self, step: int) -> None:

@@ -18,7 +18,10 @@ from bires.settings.config import Config
 
 
 class Run:
-    """The reading side: a folder that one command made and can continue."""
+    """The reading side of a run folder, which one command made and can continue.
+
+    ``path`` is the folder, ``manifest`` what `manifest.json` holds, ``config`` the run's settings.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -46,6 +49,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether the run has reached its last step."""
         return self.manifest.get("end") is not None
 
     @property

@@ -37,6 +37,7 @@ class Table(Mapping[str, np.ndarray]):
         return Table({name: values[keep] for name, values in self._columns.items()})
 
     def rows(self) -> Iterator[dict[str, Any]]:
+        """Each row as a dictionary of plain values."""
         for i in range(self.height):
             cells = {name: values[i] for name, values in self._columns.items()}
             yield {name: value.item() if isinstance(value, np.generic) else value for name, value in cells.items()}
@@ -55,6 +56,7 @@ class Table(Mapping[str, np.ndarray]):
 
 
 def format_cell(value: Any) -> str:
+    """A value as `Table.show` prints it."""
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
@@ -80,6 +82,7 @@ def read_csv(path: Path) -> Table:
 
 
 def parse(values: list[str]) -> np.ndarray:
+    """A column of text as whole numbers, else as floats (empty: nan), else as text."""
     for convert in (int, lambda text: float(text) if text else float("nan")):
         try:
             return np.array([convert(value) for value in values])
