@@ -14,7 +14,7 @@ from bires.population import replay
 from bires.population.frames import Frames, frame_size
 from bires.settings.options import Stopped
 from bires.training.bridge import Desk
-from bires.training.trainer import Trainer
+from bires.training.loop import TrainingLoop
 from bires.types import Space
 from tests.test_training import arrays, assert_same_state, contents
 
@@ -39,7 +39,7 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
     for key in turns:
         np.testing.assert_allclose(turns[key], overlapped[key], rtol=1e-3, atol=1e-4, err_msg=key)
 
-    steps, asked = Trainer._steps, []
+    steps, asked = TrainingLoop._steps, []
 
     def stopping(self, until, stop):
         asked.append(until)
@@ -47,7 +47,7 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
             raise Stopped(self.step)
         steps(self, until, stop)
 
-    monkeypatch.setattr(Trainer, "_steps", stopping)
+    monkeypatch.setattr(TrainingLoop, "_steps", stopping)
     with pytest.raises(Stopped):
         bires.train(task, out=tmp_path / "parts", **quick)
     bires.train(task, out=tmp_path / "parts", **quick)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import probe, step_seconds
 from bires.envs.pool import Pool
+from bires.envs.timing import step_seconds
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.hardware import choose_workers
@@ -41,10 +42,11 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     ids = np.array(list(dict.fromkeys(chosen)) or range(len(everybody)))
     members = [everybody[i] for i in ids]
     made = recipe_of(run.config)
-    space = probe(made)
+    with closing(made.build()) as environment:
+        space, step_s = environment.space, step_seconds(environment)
     placement = hardware.place(len(members))
     program = make_program(run.config, everybody, space, 1)
-    count = choose_workers(len(members) * episodes, workers, made.portable, step_seconds(made))
+    count = choose_workers(len(members) * episodes, workers, made.portable, step_s)
     per_member = lanes_per_member(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
     try:

@@ -21,18 +21,19 @@ from bires.envs.adapter import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.processes import launch
-from bires.population.program import make_program
+from bires.population.program import Program, make_program
 from bires.population.step import compiled
-from bires.settings import config as configs
-from bires.settings.config import Config
+from bires.settings.config import Config, Member
 from bires.training.cohort import Cohort, Common, Crowd
+from bires.training.plan import Plan
 from bires.types import Space
 
 
 class Sketch(NamedTuple):
-    """All it takes to make a run's cohorts, here or in another process."""
+    """All it takes to make a run's cohorts in another process: of a plan, what can be sent there."""
 
     config: Config
+    members: list[Member]
     recipe: Recipe
     space: Space
     capacity: int
@@ -62,16 +63,14 @@ class Crew(Protocol):
         """Ends threads and processes."""
 
 
-def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> list[Cohort]:
+def make_cohorts(sketch: Sketch, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> list[Cohort]:
     """Makes some cohorts of a run, all of the same compiled functions."""
-    config = sketch.config
-    members = configs.members(config)
-    program = make_program(config, members, sketch.space, sketch.capacity)
-    common = Common(config, sketch.recipe, program, compiled(program, sketch.crowd.ahead, sketch.options), sketch.crowd)
+    functions = compiled(program, sketch.crowd.ahead, sketch.options)
+    common = Common(sketch.config, sketch.recipe, program, functions, sketch.crowd)
     made: list[Cohort] = []
     try:
         for part, device in zip(parts, devices, strict=True):
-            made.append(Cohort(common, [members[i] for i in part], device))
+            made.append(Cohort(common, [sketch.members[i] for i in part], device))
     except BaseException:
         for cohort in made:
             cohort.pool.close()
@@ -79,12 +78,27 @@ def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any])
     return made
 
 
+def setup_of(plan: Plan, lanes: int) -> Sketch:
+    """What the cohorts of a plan need, with so many evaluation environments per member."""
+    crowd = Crowd(lanes, plan.placement.workers_each(plan.workers), plan.physics, plan.ahead)
+    options = plan.placement.options
+    return Sketch(plan.config, plan.members, plan.recipe, plan.space, plan.capacity, options, crowd)
+
+
+def make_crew(plan: Plan, lanes: int) -> Crew:
+    """The cohorts of a plan, with so many evaluation environments per member."""
+    place, sketch = plan.placement, setup_of(plan, lanes)
+    if plan.processes:
+        return Processes(sketch, place.cohorts, place.devices, place.threads)
+    return Threads(sketch, plan.program, place.cohorts, place.devices)
+
+
 class Threads(Crew):
     """Cohorts in this process; where there are several, each with a thread of its own."""
 
-    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> None:
+    def __init__(self, sketch: Sketch, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> None:
         self.parts = parts
-        self.cohorts = cohorts(sketch, parts, devices)
+        self.cohorts = make_cohorts(sketch, program, parts, devices)
         self._threads = ThreadPoolExecutor(len(parts)) if len(parts) > 1 else None
 
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -184,7 +198,8 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
         work, arguments = pipe.recv()
         try:
             if cohort is None:
-                [cohort] = cohorts(sketch, [part], [device])
+                program = make_program(sketch.config, sketch.members, sketch.space, sketch.capacity)
+                [cohort] = make_cohorts(sketch, program, [part], [device])
             answer = work(cohort, *arguments)
         except Exception as error:
             known = isinstance(error, UserError | OSError)  # others may not be made to travel

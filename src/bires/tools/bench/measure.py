@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,23 +17,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires import rules
+from bires.envs import tasks
 from bires.envs.adapter import probe, recipe
 from bires.envs.pool import Pool
 from bires.population.frames import Frames
 from bires.rules import Needs
-from bires.runs.folder import Folder
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
-from bires.settings.recipes import recipe_of
 from bires.training.cohort import Cohort
-from bires.training.runners import Crew
-from bires.training.trainer import Trainer
+from bires.training.plan import make_plan
+from bires.training.runners import Crew, make_crew
 from bires.types import Space
 
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
-"""Steps of the run whose trainer is measured."""
+"""Steps of the run whose plan is measured."""
 DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
 """What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
 
@@ -195,16 +193,16 @@ def build(task: str, rule: str, members: int, options: Options = Options()) -> B
 
 
 def population(config: Config, options: Options = Options(), lanes: int = 0) -> Bench:  # noqa: B008
-    """A population as a trainer would make it for a long run, with so many evaluation environments per member."""
-    capacity = PIXEL_CAPACITY if probe(recipe_of(config)).pixels else CAPACITY
-    trainer = Trainer(replace(config, replay=capacity, steps=LONG), Folder(Path(os.devnull)), options)
-    crew = trainer.make_crew(lanes)
+    """A population as it would be planned for a long run, with so many evaluation environments per member."""
+    capacity = PIXEL_CAPACITY if tasks.is_atari(config.task) else CAPACITY
+    plan = make_plan(replace(config, replay=capacity, steps=LONG), options)
+    crew = make_crew(plan, lanes)
     try:
         crew.each(fill)
     except BaseException:
         crew.close()
         raise
-    return Bench(crew, len(trainer.members), capacity)
+    return Bench(crew, len(plan.members), capacity)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
