@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import report_width
 from bires.machine.hostcalls import Asked
@@ -86,20 +87,18 @@ class Desk(Asked):
     def _gather(self) -> Incoming:
         """The board's rows as the device takes them, valid until the next step begins.
 
-        Here, and only here, the protocol decides what an end is, a game's rewards are clipped to their signs, and a
-        lost life is made an end.
+        Here, and only here, a game's rewards are clipped to their signs.
         """
         self.pool.wait(0)
         if self.dreamer is not None:
             self.dreamer.keep(self._clock)
         board, count = self.pool.board, self.count
         pixels = self.space.pixels is not None
-        terminated, reward = board.terminated[:count], board.reward[:count]
-        over = terminated | board.truncated[:count]
-        ends = over if self.config.protocol == "paper" else terminated
+        terminated, truncated, reward = board.terminated[:count], board.truncated[:count], board.reward[:count]
+        over = terminated | truncated
         rows = board.report[:count]
         rows[:, 0] = np.sign(reward) if pixels else reward
-        rows[:, 1] = ~(ends | board.life_lost[:count])
+        rows[:, 1] = ~is_end(self.config.protocol, terminated, truncated, board.life_lost[:count])
         rows[:, 2] = board.first[:count]
         self.running_return += reward
         if over.any():

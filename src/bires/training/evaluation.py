@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import ACTIVE, EVALUATE, Start
 from bires.machine.hostcalls import Asked, Line
@@ -92,8 +93,9 @@ class Lanes(Asked):
         self.steps[went] += 1
         self.q_sum[went] += value[went]
         self.residual = board.reward[slots] - value
-        self.final = board.terminated[slots] | (self.config.protocol == "paper")
-        self.ended = went & (board.terminated[slots] | board.truncated[slots])
+        terminated, truncated = board.terminated[slots], board.truncated[slots]
+        self.final = is_end(self.config.protocol, terminated, truncated)
+        self.ended = went & (terminated | truncated)
         self.open = went & ~self.ended
         for i in np.flatnonzero(self.ended):
             self.returns[self.owner[i]].append(float(self.running_return[i]))
