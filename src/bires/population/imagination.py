@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents.base import Hyper, Learner
-from bires.machine.hostcalls import FLAG, Line, shape
+from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import dyna
 from bires.planning.base import Dreams, Imagined
 from bires.population import replay
+from bires.population.hosts import EnvironmentHost
 from bires.population.program import Program
 from bires.population.streams import DREAM, step_keys, stream
 from bires.types import Space
@@ -30,19 +31,25 @@ class Drawn(NamedTuple):
 
 
 def dream(
-    program: Program, desk: Line, keys: jax.Array, storage: Any, learner: Learner, hyper: Hyper, clock: jax.Array
+    program: Program,
+    host: HostHandle[EnvironmentHost],
+    keys: jax.Array,
+    storage: Any,
+    learner: Learner,
+    hyper: Hyper,
+    clock: jax.Array,
 ) -> tuple[Dreams, jax.Array]:
     """What the simulator says about a batch of each member; whether to go on."""
     planner, count = program.planner, len(keys)
     assert planner is not None
     drawn = draw(program, keys, storage, learner, hyper, clock)
     nearby, walked = imagined_shapes(program, count)
-    (nearby, answer), going = desk.ask("imagine", ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
+    (nearby, answer), going = host.ask(EnvironmentHost.imagine, ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
     rollout = [answer]
     for _ in range(1, planner.horizon):
         seen = answer[..., -program.space.observation :]
         action = jax.vmap(planner.parts.target_action)(learner, seen)
-        answer, going = desk.ask("imagine_on", (walked, FLAG), action)
+        answer, going = host.ask(EnvironmentHost.imagine_on, (walked, FLAG), action)
         rollout.append(answer)
     return Dreams(
         None if nearby is None else unpack_imagined(program.space, nearby),

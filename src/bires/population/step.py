@@ -17,10 +17,11 @@ import numpy as np
 
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
-from bires.machine.hostcalls import FLAG, Line, shape
+from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import fitting, recipe
 from bires.planning.base import Dreams
 from bires.population import replay
+from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
 from bires.population.imagination import dream
 from bires.population.program import Program, model
 from bires.population.streams import DREAM, MODEL, STEP, WARMUP, step_keys, stream
@@ -49,15 +50,6 @@ class State(NamedTuple):
     """Learned models; None where nobody plans with them."""
 
 
-class Incoming(NamedTuple):
-    """What the environments report of one step."""
-
-    rows: Any
-    """For each member [reward, discount, first, successor, next observation]: one array, so one transfer."""
-    observation: Any = None
-    """Where observations are pixels, the next ones are here, and successors are not asked for."""
-
-
 def incoming_shapes(space: Space, members: int) -> Incoming:
     seen = None if space.pixels is None else shape((members, space.observation), space.dtype)
     return Incoming(shape((members, report_width(space)), np.float32), seen)
@@ -70,9 +62,9 @@ def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Ar
     return rows[:, 0], rows[:, 1], rows[:, 2] > 0, *seen
 
 
-Steps = Callable[[Line, State, Hyper, np.int32], tuple[State, jax.Array]]
-"""The host to ask (see `bires.training.bridge`), state, hyper, the first step's number → the state after as many steps
-as the host wants, the next one's number."""
+Steps = Callable[[HostHandle[EnvironmentHost], State, Hyper, np.int32], tuple[State, jax.Array]]
+"""The host, state, hyper, the first step's number → the state after as many steps as the host wants, the next one's
+number."""
 
 
 class Compiled(NamedTuple):
@@ -84,8 +76,8 @@ class Compiled(NamedTuple):
     """Steps of the warm-up: no updates, and actions at random except the last."""
     learn: Steps
     """Steps after the warm-up."""
-    judge: Callable[[Line, Learner, np.ndarray], jax.Array]
-    """Whom to ask (see `bires.training.evaluation`), learners, first observations: acts until that has seen enough."""
+    judge: Callable[[HostHandle[EvaluationHost], Learner, np.ndarray], jax.Array]
+    """The host, learners, first observations: acts until the host has seen enough episodes."""
 
 
 def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> Compiled:
@@ -102,16 +94,18 @@ def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> C
     )
 
 
-Step = Callable[[Line, State, Hyper, jax.Array], tuple[State, jax.Array]]
-"""Whom to ask, state, hyper, the step's number → the state after it, whether to go on."""
+Step = Callable[[HostHandle[EnvironmentHost], State, Hyper, jax.Array], tuple[State, jax.Array]]
+"""The host, state, hyper, the step's number → the state after it, whether to go on."""
 
 
-def repeat(step: Step, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+def repeat(
+    step: Step, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array
+) -> tuple[State, jax.Array]:
     """Steps from number ``clock`` on, at least one, until one says that it was the last; the next one's number."""
 
     def body(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
         state, clock, _ = carry
-        state, going = step(desk, state, hyper, clock)
+        state, going = step(host, state, hyper, clock)
         return state, clock + 1, going
 
     state, clock, _ = jax.lax.while_loop(lambda carry: carry[2], body, (state, clock, jnp.ones((), bool)))
@@ -160,7 +154,13 @@ def insert(
 
 
 def advance(
-    program: Program, learning: bool, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
+    program: Program,
+    learning: bool,
+    ahead: bool,
+    host: HostHandle[EnvironmentHost],
+    state: State,
+    hyper: Hyper,
+    clock: jax.Array,
 ) -> tuple[State, jax.Array]:
     """A step: ask for the environments', insert, update (if it is due), act; says whether to go on.
 
@@ -170,7 +170,7 @@ def advance(
     if learning and program.update_every > 1:
         due = (clock - program.warmup) % program.update_every == 0
     take = overlapped if learning and ahead and program.planner is None else in_turn
-    state, first, going = take(program, desk, state, hyper, clock, due)
+    state, first, going = take(program, host, state, hyper, clock, due)
     if program.learning is not None and due is not True:
         idle = (clock >= program.learning.start) & ~jnp.asarray(due)
         state = when(idle, lambda state: fit(program, state, clock), state)
@@ -198,11 +198,11 @@ def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
 
 
 def in_turn(
-    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+    program: Program, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[State, jax.Array, jax.Array]:
     """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
     shapes = incoming_shapes(program.space, len(state.key))
-    incoming, going = desk.ask("step", (shapes, FLAG), state.action)
+    incoming, going = host.ask(EnvironmentHost.step, (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock, state.alive)
 
     def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
@@ -210,7 +210,7 @@ def in_turn(
         dreams = None
         if program.oracle:
             asked = (state.key, state.storage, state.learner, hyper)
-            dreams, going = dream(program, desk, *asked, clock)
+            dreams, going = dream(program, host, *asked, clock)
         return improve(program, state, hyper, clock, dreams), going
 
     state, going = when(due, update, (state, going))
@@ -218,12 +218,12 @@ def in_turn(
 
 
 def overlapped(
-    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
+    program: Program, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[State, jax.Array, jax.Array]:
     """The same; the update is made while the environments step.
 
     What it samples is a function of the step's number, so it is known whether that includes the transition which the
-    environments are about to make. If it does, the desk waits for them before the update; otherwise zeros hold its
+    environments are about to make. If it does, the host waits for them before the update; otherwise zeros hold its
     place meanwhile. Either way the same instructions compute the same numbers.
     """
 
@@ -232,11 +232,11 @@ def overlapped(
         return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
 
     shapes = incoming_shapes(program.space, len(state.key))
-    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
+    rows = host.ask(EnvironmentHost.send, shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
     begun, _ = insert(program, state, Incoming(rows, state.observation), clock, state.alive)
     better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
     better, moment = barrier((better, better.sums[0, 0]))
-    incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
+    incoming, going = host.ask(EnvironmentHost.receive, (shapes, FLAG), after=[moment])
     before = better._replace(observation=state.observation, first=state.first)
     better, first = insert(program, before, incoming, clock, state.alive)
     return better, first, going
@@ -293,18 +293,20 @@ def fit(program: Program, state: State, clock: jax.Array) -> State:
     return noticed(state, alive, clock)._replace(model=fitted)
 
 
-def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Array) -> jax.Array:
-    """Acts without noise until the lanes have seen enough: (members, lanes, observation)."""
+def judge(program: Program, host: HostHandle[EvaluationHost], learner: Learner, observation: jax.Array) -> jax.Array:
+    """Acts without noise until the host has seen enough: (members, lanes, observation)."""
     seen = shape(observation.shape, observation.dtype)
 
     def last() -> jax.Array:
-        return policy(program, learner, lanes.ask("successor", seen))[1]
+        return policy(program, learner, host.ask(EvaluationHost.successor, seen))[1]
 
     def body(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         observation, ended, _ = carry
         action, value = policy(program, learner, observation)
         ends = jax.lax.cond(ended, last, lambda: jnp.zeros_like(value))
-        more: tuple[jax.Array, jax.Array, jax.Array] = lanes.ask("judge", (seen, FLAG, FLAG), action, value, ends)
+        more: tuple[jax.Array, jax.Array, jax.Array] = host.ask(
+            EvaluationHost.evaluate, (seen, FLAG, FLAG), action, value, ends
+        )
         return more
 
     begin = (observation, jnp.zeros((), bool), jnp.ones((), bool))

@@ -14,14 +14,13 @@ import numpy as np
 from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import report_width
-from bires.machine.hostcalls import Asked
+from bires.population.hosts import EnvironmentHost, Incoming
 from bires.population.program import Program
-from bires.population.step import Incoming
 from bires.settings.config import Config, Member
 from bires.training.oracle import Dreamer
 
 
-class Desk(Asked):
+class Desk(EnvironmentHost):
     """The environments of some members, with what has become of their episodes."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], config: Config, program: Program) -> None:

@@ -96,9 +96,9 @@ class Cohort:
         state = jax.tree.map(lambda x: x.update(sharding=here), shapes(self.program, len(self.members)))
         programs: Any = self.compiled
         for steps in (programs.warm, programs.learn):
-            steps.lower(self.desk.line, state, self.hyper, np.int32(0)).compile()
+            steps.lower(self.desk.handle, state, self.hyper, np.int32(0)).compile()
         if self.lanes is not None:
-            programs.judge.lower(self.lanes.line, state.learner, self.lanes.observation()).compile()
+            programs.judge.lower(self.lanes.handle, state.learner, self.lanes.observation()).compile()
 
     def run(self, start: int, stop: int) -> None:
         """The steps [start, stop) of all members."""
@@ -106,7 +106,7 @@ class Cohort:
         while clock < stop:
             steps, end = (self.compiled.learn, stop) if clock >= warmup else (self.compiled.warm, min(stop, warmup))
             with self.desk.expecting(clock, end):
-                self.state, reached = steps(self.desk.line, self.state, self.hyper, np.int32(clock))
+                self.state, reached = steps(self.desk.handle, self.state, self.hyper, np.int32(clock))
                 clock = int(reached)
             self._freeze_failed(clock)
 

@@ -11,7 +11,8 @@ import numpy as np
 from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import ACTIVE, EVALUATE, Start
-from bires.machine.hostcalls import Asked, Line
+from bires.machine.hostcalls import HostHandle
+from bires.population.hosts import EvaluationHost
 from bires.settings.config import Config, Member
 
 LANES = 16
@@ -23,7 +24,7 @@ def lanes_per_member(members: int, episodes: int, workers: int) -> int:
     return max(1, min(episodes, LANES * max(1, workers) // members))
 
 
-class Lanes(Asked):
+class Lanes(EvaluationHost):
     """The evaluation environments of one cohort: a group of the pool, lane by lane for each member.
 
     The program that acts in them (`population.judge`) asks here for every step.
@@ -74,7 +75,7 @@ class Lanes(Asked):
         """The true successors of the last actions."""
         return self._rows(self.pool.board.next_observation)
 
-    def judge(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+    def evaluate(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
         """One step of every running episode, with the values of these actions and those of the last successors.
 
         What to act on next; whether any episode ended, so that its last successor is to be valued; whether to go on.
@@ -129,7 +130,7 @@ class Lanes(Asked):
         return rows
 
 
-Judge = Callable[[Line, Any, np.ndarray], jax.Array]
+Judge = Callable[[HostHandle[EvaluationHost], Any, np.ndarray], jax.Array]
 """Lanes, learners, first observations: acts until the lanes have seen all episodes."""
 
 
@@ -147,5 +148,5 @@ def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray, step
     lanes.pool.begin(lanes.starts(active, evaluation_number(lanes.config, step)))
     if np.any(lanes.going):
         with lanes:
-            judge(lanes.line, learners, lanes.observation()).block_until_ready()
+            judge(lanes.handle, learners, lanes.observation()).block_until_ready()
     return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]
