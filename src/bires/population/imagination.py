@@ -11,11 +11,11 @@ import numpy as np
 from bires.agents.base import Hyper, Learner
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import dyna
-from bires.planning.base import Dreams, Imagined
+from bires.planning.base import Imagination, Imagined
 from bires.population import replay
 from bires.population.hosts import EnvironmentHost
 from bires.population.program import Program
-from bires.population.streams import DREAM, step_keys, stream
+from bires.population.streams import IMAGINE, step_keys, stream
 from bires.types import Space
 
 
@@ -30,7 +30,7 @@ class Drawn(NamedTuple):
     """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
 
 
-def dream(
+def ask_simulator(
     program: Program,
     host: HostHandle[EnvironmentHost],
     keys: jax.Array,
@@ -38,7 +38,7 @@ def dream(
     learner: Learner,
     hyper: Hyper,
     clock: jax.Array,
-) -> tuple[Dreams, jax.Array]:
+) -> tuple[Imagination, jax.Array]:
     """What the simulator says about a batch of each member; whether to go on."""
     planner, count = program.planner, len(keys)
     assert planner is not None
@@ -51,7 +51,7 @@ def dream(
         action = jax.vmap(planner.parts.target_action)(learner, seen)
         answer, going = host.ask(EnvironmentHost.imagine_on, (walked, FLAG), action)
         rollout.append(answer)
-    return Dreams(
+    return Imagination(
         None if nearby is None else unpack_imagined(program.space, nearby),
         None if answer is None else unpack_imagined(program.space, jnp.stack(rollout, axis=1)),
     ), going
@@ -68,7 +68,7 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
         nearby = first = None
         if planner.steps:
             assert hyper.planning is not None
-            nearby = dyna.proposals(stream(key, DREAM, clock), batch.action, hyper.planning.noise, planner.steps)
+            nearby = dyna.proposals(stream(key, IMAGINE, clock), batch.action, hyper.planning.noise, planner.steps)
         if planner.horizon:
             first = planner.parts.target_action(learner, batch.next_observation)
         return Drawn(index, nearby, first)

@@ -19,12 +19,12 @@ from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import fitting, recipe
-from bires.planning.base import Dreams
+from bires.planning.base import Imagination
 from bires.population import replay
 from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
-from bires.population.imagination import dream
+from bires.population.imagination import ask_simulator
 from bires.population.program import Program, model
-from bires.population.streams import DREAM, MODEL, STEP, WARMUP, step_keys, stream
+from bires.population.streams import IMAGINE, MODEL, STEP, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
 barrier: Any = jax.lax.optimization_barrier
@@ -207,11 +207,11 @@ def in_turn(
 
     def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
         state, going = carry
-        dreams = None
+        imagination = None
         if program.oracle:
             asked = (state.key, state.storage, state.learner, hyper)
-            dreams, going = dream(program, host, *asked, clock)
-        return improve(program, state, hyper, clock, dreams), going
+            imagination, going = ask_simulator(program, host, *asked, clock)
+        return improve(program, state, hyper, clock, imagination), going
 
     state, going = when(due, update, (state, going))
     return state, first, going
@@ -249,13 +249,21 @@ def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first
     return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
 
 
-def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:
+def improve(
+    program: Program, state: State, hyper: Hyper, clock: jax.Array, imagination: Imagination | None = None
+) -> State:
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
         state = fit(program, state, clock)
 
     def update(
-        key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
+        key: jax.Array,
+        storage: jax.Array,
+        learner: Learner,
+        hyper: Hyper,
+        alive: jax.Array,
+        model: Any,
+        imagination: Imagination,
     ) -> tuple[Learner, jax.Array, jax.Array]:
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         if program.planner is None:
@@ -264,14 +272,16 @@ def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, drea
         else:
             if program.learning is not None:
                 predict = fitting.predict(program.learning, model)
-                dreams = recipe.imagine(program.planner, predict, stream(key, DREAM, clock), learner, hyper, batch)
-            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
+                imagination = recipe.imagine(
+                    program.planner, predict, stream(key, IMAGINE, clock), learner, hyper, batch
+                )
+            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, imagination, alive)
             more = [loss]
         sums = jnp.where(seen.alive, jnp.stack([jnp.ones(()), seen.critic_loss, seen.q_mean, seen.delta, *more]), 0.0)
         return learner, seen.alive, sums
 
     learner, alive, sums = jax.vmap(update)(
-        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams or Dreams()
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagination or Imagination()
     )
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 

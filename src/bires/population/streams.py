@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-WARMUP, STEP, DREAM, MODEL = 1, 2, 3, 4
+WARMUP, STEP, IMAGINE, MODEL = 1, 2, 3, 4
 """Purposes."""
 
 
