@@ -21,7 +21,7 @@ from bires.training.plan import make_plan
     ],
 )
 def test_a_little_work_stays_on_one_core(task, settings, cohorts, monkeypatch):
-    monkeypatch.setattr(hardware, "SMALL", 1e8)
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 1e8)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 2)
     config = make_config(task, settings | {"seed": tuple(range(8)), "replay": 100})
@@ -51,7 +51,7 @@ def test_beside_an_accelerator_few_processes_have_many_workers(members, cores, a
     monkeypatch.setattr(hardware, "prefer_precision", lambda: None)
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="gpu")])
-    assert hardware.apart(members, 10**6, 2e8, 1e-4) == apart
+    assert hardware.processes_pay(members, 10**6, 2e8, 1e-4) == apart
     assert len(hardware.place(members, 2e8, apart).cohorts) == cohorts
     assert hardware.choose_workers(members, None, True, 1e-4) == workers
 

@@ -38,14 +38,14 @@ def experience(pool, space, steps=STEPS, seed=0):
     """Transitions with their physics states: (slot, before, action, reward, successor observation, after)."""
     rng = np.random.default_rng(seed)
     rows = []
-    board = pool.board
+    arrays = pool.arrays
     for _ in range(steps):
-        board.action[:] = rng.uniform(space.low, space.high, board.action.shape)
+        arrays.action[:] = rng.uniform(space.low, space.high, arrays.action.shape)
         pool.send(0)
         pool.wait(0)
         assert not pool.failures
         for slot in range(SLOTS):
-            kept = (board.physics, board.action, board.reward, board.next_observation, board.next_physics)
+            kept = (arrays.physics, arrays.action, arrays.reward, arrays.next_observation, arrays.next_physics)
             rows.append((slot, *(array[slot].copy() for array in kept)))
     return [np.array(column) for column in zip(*rows, strict=True)]
 
@@ -89,7 +89,7 @@ def test_the_oracle_is_exact_where_episodes_end():
     try:
         pool.begin([Start(i, i, TRAIN) for i in range(SLOTS)])
         rows = experience(pool, space, STEPS)
-        assert pool.board.episode.max() > 0
+        assert pool.arrays.episode.max() > 0
         assert_oracle_repeats(pool, rows)
     finally:
         pool.close()

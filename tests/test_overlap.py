@@ -13,7 +13,7 @@ from bires.machine.hardware import Placement
 from bires.population import replay
 from bires.population.frames import Frames, frame_size
 from bires.settings.options import Stopped
-from bires.training.bridge import Desk
+from bires.training.bridge import EnvironmentBridge
 from bires.training.loop import TrainingLoop
 from bires.types import Space
 from tests.test_training import arrays, assert_same_state, contents
@@ -63,16 +63,16 @@ def test_whether_an_update_waits_changes_nothing(name, workers, tmp_path, quick,
     task, grid = RUNS[name]
     quick |= {"steps": 60, "eval_every": 30, "batch": 2, "warmup": 8, "workers": workers} | grid
     monkeypatch.setattr(Placement, "ahead", True)
-    send, asked = Desk.send, []
+    send, asked = EnvironmentBridge.send, []
 
     def noted(self, action, needed):
         asked.append(needed.any())
         return send(self, action, needed)
 
-    monkeypatch.setattr(Desk, "send", noted)
+    monkeypatch.setattr(EnvironmentBridge, "send", noted)
     bires.train(task, out=tmp_path / "ahead", **quick)
     assert 2 <= sum(asked) < 0.9 * len(asked)
-    monkeypatch.setattr(Desk, "send", lambda self, action, needed: send(self, action, ~needed | needed))
+    monkeypatch.setattr(EnvironmentBridge, "send", lambda self, action, needed: send(self, action, ~needed | needed))
     bires.train(task, out=tmp_path / "after", **quick)
     assert contents(tmp_path / "ahead") == contents(tmp_path / "after")
     assert_same_state(tmp_path / "ahead", tmp_path / "after")

@@ -70,7 +70,7 @@ def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path
     """While this process waits for the folder, another begins the run in threads: this one follows."""
     quick.pop("quiet")
     config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
-    monkeypatch.setattr(hardware, "apart", lambda *_: True)
+    monkeypatch.setattr(hardware, "processes_pay", lambda *_: True)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     said: list[str] = []
 
@@ -89,5 +89,5 @@ def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path
 
 def test_what_is_sent_to_other_processes_can_be_sent():
     plan = make_plan(make_config(COUNTED, {"steps": 100, "warmup": 10}), Options(workers=0, cohorts="threads"))
-    setup = setup_of(plan, lanes=1)
+    setup = setup_of(plan, evaluation_envs=1)
     assert pickle.loads(pickle.dumps(setup)) == setup

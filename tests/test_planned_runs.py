@@ -15,7 +15,7 @@ from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from bires.training.runners import make_crew
+from bires.training.runners import make_runner
 from tests import environments  # noqa: F401
 from tests.test_training import arrays, cohorts_of, contents
 
@@ -43,7 +43,7 @@ def test_dyna_without_planning_steps_is_ddpg_bit_for_bit(tmp_path, quick):
 
 
 @pytest.mark.parametrize("task", ["Hopper", pytest.param("finger-turn_easy", marks=pytest.mark.slow)])
-def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkeypatch, task):
+def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, monkeypatch, task):
     """σ = 0: what Dyna imagines is, bit for bit, what happened; MVE's first step starts where the transition ended."""
     quick.pop("quiet")
     settings = quick | {"algorithm": ["dyna-ddpg", "mve-ddpg"], "planning_noise": 0.0, "planning_steps": 2}
@@ -55,20 +55,20 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
 
     def watch(cohort):
         """Keeps what the environments did in a replay of its own, and every answer of the simulator beside it."""
-        desk, dreamer, board = cohort.desk, cohort.desk.dreamer, cohort.pool.board
-        start, gather, first = desk._start, desk._gather, dreamer.first
+        bridge, simulator, arrays = cohort.bridge, cohort.bridge.simulator, cohort.pool.arrays
+        start, gather, first = bridge._start, bridge._gather, simulator.first
         count, capacity = len(cohort.members), cohort.program.capacity
         before: list[np.ndarray] = []
         rows = np.zeros((count, capacity, replay.width(cohort.program.space)), np.float32)
 
         def starting(action):
-            before[:] = [board.observation[:count].copy(), action.copy()]
+            before[:] = [arrays.observation[:count].copy(), action.copy()]
             start(action)
 
         def gathering():
             found = gather()
-            reward_and_discount, successor = found.rows[:, :2], board.next_observation[:count]
-            rows[:, desk._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
+            reward_and_discount, successor = found.rows[:, :2], arrays.next_observation[:count]
+            rows[:, bridge._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
             return found
 
         def watched(positions, *actions):
@@ -76,15 +76,15 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
             kept.append((rows.copy(), positions.copy(), nearby.copy()))
             return nearby, walked
 
-        desk._start, desk._gather, dreamer.first = starting, gathering, watched
+        bridge._start, bridge._gather, simulator.first = starting, gathering, watched
 
-    def spying(plan, lanes):
-        crew: Any = make_crew(plan, lanes)
-        for cohort in crew.cohorts:
+    def spying(plan, evaluation_envs):
+        runner: Any = make_runner(plan, evaluation_envs)
+        for cohort in runner.cohorts:
             watch(cohort)
-        return crew
+        return runner
 
-    monkeypatch.setattr("bires.training.loop.make_crew", spying)
+    monkeypatch.setattr("bires.training.loop.make_runner", spying)
     loop.run(None)
     assert len(kept) == 40 * len(cohorts_of(loop))
     o, a = plan.space.observation, plan.space.action

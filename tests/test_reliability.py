@@ -263,7 +263,7 @@ def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, m
 
     def asleep(self, *arguments):
         found = real(self, *arguments)
-        clock = self.step if owner is TrainingLoop else self.desk._clock
+        clock = self.step if owner is TrainingLoop else self.bridge._clock
         if clock == 60:
             (out / ".lock").write_text(TAKEN)
             kept.append((contents(out), Store(out).steps()))

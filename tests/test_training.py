@@ -27,7 +27,7 @@ from bires.training.cohort import Cohort
 from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from bires.training.runners import Threads
+from bires.training.runners import ThreadRunner
 from tests import environments
 
 MODEL_FREE = [name for name, a in ALGORITHMS.items() if a.agent == "ddpg" and a.planner is None]
@@ -107,8 +107,8 @@ def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
 
 def cohorts_of(loop: TrainingLoop) -> list[Cohort]:
     """Those of a run whose cohorts are in this process."""
-    assert isinstance(loop.crew, Threads)
-    return loop.crew.cohorts
+    assert isinstance(loop.runner, ThreadRunner)
+    return loop.runner.cohorts
 
 
 def test_the_actor_finds_the_best_action(tmp_path):

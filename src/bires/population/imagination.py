@@ -1,4 +1,4 @@
-"""Planning with the simulator, on the device: what a program asks about its batches (see `bires.training.oracle`)."""
+"""Planning with the simulator, on the device: what a program asks about its batches (`bires.training.simulator`)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from bires.types import Params, Space, Transition
 barrier: Any = jax.lax.optimization_barrier
 
 
-class State(NamedTuple):
+class CohortState(NamedTuple):
     """A cohort: every array has the members in front."""
 
     learner: Learner
@@ -62,7 +62,7 @@ def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Ar
     return rows[:, 0], rows[:, 1], rows[:, 2] > 0, *seen
 
 
-Steps = Callable[[HostHandle[EnvironmentHost], State, Hyper, np.int32], tuple[State, jax.Array]]
+Steps = Callable[[HostHandle[EnvironmentHost], CohortState, Hyper, np.int32], tuple[CohortState, jax.Array]]
 """The host, state, hyper, the first step's number → the state after as many steps as the host wants, the next one's
 number."""
 
@@ -70,13 +70,13 @@ number."""
 class Compiled(NamedTuple):
     """The functions of a program."""
 
-    init: Callable[[Learner, jax.Array, jax.Array, Any], State]
+    init: Callable[[Learner, jax.Array, jax.Array, Any], CohortState]
     """Learners, seeds, first observations, models → members about to take step 0."""
     warm: Steps
     """Steps of the warm-up: no updates, and actions at random except the last."""
     learn: Steps
     """Steps after the warm-up."""
-    judge: Callable[[HostHandle[EvaluationHost], Learner, np.ndarray], jax.Array]
+    evaluate_members: Callable[[HostHandle[EvaluationHost], Learner, np.ndarray], jax.Array]
     """The host, learners, first observations: acts until the host has seen enough episodes."""
 
 
@@ -90,20 +90,20 @@ def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> C
         init=jit(partial(init, program)),
         warm=jit(partial(repeat, partial(advance, program, False, ahead)), donate_argnums=1),
         learn=jit(partial(repeat, partial(advance, program, True, ahead)), donate_argnums=1),
-        judge=jit(partial(judge, program)),
+        evaluate_members=jit(partial(evaluate_members, program)),
     )
 
 
-Step = Callable[[HostHandle[EnvironmentHost], State, Hyper, jax.Array], tuple[State, jax.Array]]
+Step = Callable[[HostHandle[EnvironmentHost], CohortState, Hyper, jax.Array], tuple[CohortState, jax.Array]]
 """The host, state, hyper, the step's number → the state after it, whether to go on."""
 
 
 def repeat(
-    step: Step, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array
-) -> tuple[State, jax.Array]:
+    step: Step, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array
+) -> tuple[CohortState, jax.Array]:
     """Steps from number ``clock`` on, at least one, until one says that it was the last; the next one's number."""
 
-    def body(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+    def body(carry: tuple[CohortState, jax.Array, jax.Array]) -> tuple[CohortState, jax.Array, jax.Array]:
         state, clock, _ = carry
         state, going = step(host, state, hyper, clock)
         return state, clock + 1, going
@@ -112,10 +112,10 @@ def repeat(
     return state, clock
 
 
-def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> State:
+def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> CohortState:
     agent, count = program.agent, seeds.shape[0]
     keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
-    return State(
+    return CohortState(
         learner=learner,
         storage=replay.init(program.space, count, program.capacity),
         observation=observation,
@@ -130,18 +130,20 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
     )
 
 
-def shapes(program: Program, count: int) -> State:
+def shapes(program: Program, count: int) -> CohortState:
     """What `init` makes of ``count`` members, as shapes."""
     one = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
     learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
     observation = shape((count, program.space.observation), program.space.dtype)
-    made: State = jax.eval_shape(partial(init, program), learner, shape((count,), np.uint32), observation, learned)
+    made: CohortState = jax.eval_shape(
+        partial(init, program), learner, shape((count,), np.uint32), observation, learned
+    )
     return made
 
 
 def insert(
-    program: Program, state: State, incoming: Incoming, clock: jax.Array, alive: jax.Array
-) -> tuple[State, jax.Array]:
+    program: Program, state: CohortState, incoming: Incoming, clock: jax.Array, alive: jax.Array
+) -> tuple[CohortState, jax.Array]:
     """Stores the transition that the environments just finished; says who starts an episode.
 
     Who is not ``alive`` stores zeros, whether its environment rests already or not.
@@ -158,10 +160,10 @@ def advance(
     learning: bool,
     ahead: bool,
     host: HostHandle[EnvironmentHost],
-    state: State,
+    state: CohortState,
     hyper: Hyper,
     clock: jax.Array,
-) -> tuple[State, jax.Array]:
+) -> tuple[CohortState, jax.Array]:
     """A step: ask for the environments', insert, update (if it is due), act; says whether to go on.
 
     ``learning``: whether the warm-up is over.
@@ -198,14 +200,14 @@ def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
 
 
 def in_turn(
-    program: Program, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array, due: Due
-) -> tuple[State, jax.Array, jax.Array]:
+    program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[CohortState, jax.Array, jax.Array]:
     """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
     shapes = incoming_shapes(program.space, len(state.key))
     incoming, going = host.ask(EnvironmentHost.step, (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock, state.alive)
 
-    def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+    def update(carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
         state, going = carry
         imagination = None
         if program.oracle:
@@ -218,8 +220,8 @@ def in_turn(
 
 
 def overlapped(
-    program: Program, host: HostHandle[EnvironmentHost], state: State, hyper: Hyper, clock: jax.Array, due: Due
-) -> tuple[State, jax.Array, jax.Array]:
+    program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[CohortState, jax.Array, jax.Array]:
     """The same; the update is made while the environments step.
 
     What it samples is a function of the step's number, so it is known whether that includes the transition which the
@@ -242,7 +244,9 @@ def overlapped(
     return better, first, going
 
 
-def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array) -> State:
+def explore(
+    program: Program, state: CohortState, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array
+) -> CohortState:
     """The members' next actions; a frozen member's is zero, and whose are no numbers has diverged."""
     action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
     state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
@@ -250,8 +254,8 @@ def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first
 
 
 def improve(
-    program: Program, state: State, hyper: Hyper, clock: jax.Array, imagination: Imagination | None = None
-) -> State:
+    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagination: Imagination | None = None
+) -> CohortState:
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
         state = fit(program, state, clock)
@@ -286,12 +290,12 @@ def improve(
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 
 
-def noticed(state: State, alive: jax.Array, clock: jax.Array) -> State:
+def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortState:
     """Who is no longer alive has diverged in step ``clock``."""
     return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
 
 
-def fit(program: Program, state: State, clock: jax.Array) -> State:
+def fit(program: Program, state: CohortState, clock: jax.Array) -> CohortState:
     learning = program.learning
     assert learning is not None
 
@@ -303,8 +307,10 @@ def fit(program: Program, state: State, clock: jax.Array) -> State:
     return noticed(state, alive, clock)._replace(model=fitted)
 
 
-def judge(program: Program, host: HostHandle[EvaluationHost], learner: Learner, observation: jax.Array) -> jax.Array:
-    """Acts without noise until the host has seen enough: (members, lanes, observation)."""
+def evaluate_members(
+    program: Program, host: HostHandle[EvaluationHost], learner: Learner, observation: jax.Array
+) -> jax.Array:
+    """Acts without noise until the host has seen enough: (members, environments, observation)."""
     seen = shape(observation.shape, observation.dtype)
 
     def last() -> jax.Array:
@@ -324,7 +330,7 @@ def judge(program: Program, host: HostHandle[EvaluationHost], learner: Learner, 
 
 
 def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
+    """Noise-free actions and their values: (members, environments, observation) → (members, environments, ·)."""
 
     def one(learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         action = program.agent.greedy(learner, observation)

@@ -15,19 +15,19 @@ from bires.machine.hostcalls import HostHandle
 from bires.population.hosts import EvaluationHost
 from bires.settings.config import Config, Member
 
-LANES = 16
-"""About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""
+ENVIRONMENTS_PER_WORKER = 16
+"""About how many evaluation environments a worker holds; a member's episodes take turns in its own."""
 
 
-def lanes_per_member(members: int, episodes: int, workers: int) -> int:
+def evaluation_environments(members: int, episodes: int, workers: int) -> int:
     """Environments per member: enough to keep the workers busy, few enough to build quickly."""
-    return max(1, min(episodes, LANES * max(1, workers) // members))
+    return max(1, min(episodes, ENVIRONMENTS_PER_WORKER * max(1, workers) // members))
 
 
-class Lanes(EvaluationHost):
-    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member.
+class EvaluationBridge(EvaluationHost):
+    """The evaluation environments of one cohort: a group of the pool, some for each member.
 
-    The program that acts in them (`population.judge`) asks here for every step.
+    The program that acts in them (`bires.population.step.evaluate_members`) asks here for every step.
     """
 
     def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
@@ -39,7 +39,7 @@ class Lanes(EvaluationHost):
         self.gamma = np.array([member.gamma for member in members])[self.owner]
 
     def starts(self, active: np.ndarray, number: int) -> list[Start]:
-        """The first episodes of evaluation ``number``. Episode j of a member runs on lane j mod lanes."""
+        """The first episodes of evaluation ``number``. Episode j of a member runs in its environment j mod count."""
         episodes = self.config.eval_episodes
         self.returns: list[list[float]] = [[] for _ in self.members]
         self.lengths: list[list[int]] = [[] for _ in self.members]
@@ -64,16 +64,16 @@ class Lanes(EvaluationHost):
 
     @property
     def going(self) -> np.ndarray:
-        mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
+        mask: np.ndarray = self.pool.arrays.status[self.slots] == ACTIVE
         return mask
 
     def observation(self) -> np.ndarray:
-        """What to act on: (members, lanes, ·)."""
-        return self._rows(self.pool.board.observation)
+        """What to act on: (members, environments, ·)."""
+        return self._rows(self.pool.arrays.observation)
 
     def successor(self) -> np.ndarray:
         """The true successors of the last actions."""
-        return self._rows(self.pool.board.next_observation)
+        return self._rows(self.pool.arrays.next_observation)
 
     def evaluate(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
         """One step of every running episode, with the values of these actions and those of the last successors.
@@ -83,18 +83,18 @@ class Lanes(EvaluationHost):
         value = value.reshape(-1).astype(float)
         self._settle(self.open, value)  # the previous step's Bellman errors need these values, too
         self._settle(self.ended, np.where(self.final, 0.0, last.reshape(-1)))
-        board, slots, went = self.pool.board, self.slots, self.going
-        board.action[slots[went]] = action.reshape(len(slots), -1)[went]
+        arrays, slots, went = self.pool.arrays, self.slots, self.going
+        arrays.action[slots[went]] = action.reshape(len(slots), -1)[went]
         self.pool.send(self.group)
         self.pool.wait(self.group)
         failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
         went = went & ~failed
-        self.running_return[went] += board.reward[slots[went]]
+        self.running_return[went] += arrays.reward[slots[went]]
         self.running_length[went] += 1
         self.steps[went] += 1
         self.q_sum[went] += value[went]
-        self.residual = board.reward[slots] - value
-        terminated, truncated = board.terminated[slots], board.truncated[slots]
+        self.residual = arrays.reward[slots] - value
+        terminated, truncated = arrays.terminated[slots], arrays.truncated[slots]
         self.final = is_end(self.config.protocol, terminated, truncated)
         self.ended = went & (terminated | truncated)
         self.open = went & ~self.ended
@@ -130,8 +130,8 @@ class Lanes(EvaluationHost):
         return rows
 
 
-Judge = Callable[[HostHandle[EvaluationHost], Any, np.ndarray], jax.Array]
-"""Lanes, learners, first observations: acts until the lanes have seen all episodes."""
+EvaluateMembers = Callable[[HostHandle[EvaluationHost], Any, np.ndarray], jax.Array]
+"""The host, learners, first observations: acts until the host has seen all episodes."""
 
 
 def evaluation_number(config: Config, step: int) -> int:
@@ -139,14 +139,16 @@ def evaluation_number(config: Config, step: int) -> int:
     return step // config.eval_every
 
 
-def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray, step: int) -> list[tuple[Any, ...]]:
+def evaluate(
+    bridge: EvaluationBridge, evaluate_members: EvaluateMembers, learners: Any, active: np.ndarray, step: int
+) -> list[tuple[Any, ...]]:
     """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
-    lanes.pool.begin(lanes.starts(active, evaluation_number(lanes.config, step)))
-    if np.any(lanes.going):
-        with lanes:
-            judge(lanes.handle, learners, lanes.observation()).block_until_ready()
-    return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]
+    bridge.pool.begin(bridge.starts(active, evaluation_number(bridge.config, step)))
+    if np.any(bridge.going):
+        with bridge:
+            evaluate_members(bridge.handle, learners, bridge.observation()).block_until_ready()
+    return [bridge.row(who) for who in range(len(bridge.members)) if active[who] and bridge.returns[who]]

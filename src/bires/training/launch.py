@@ -65,7 +65,7 @@ def begin_or_continue(
         while True:
             loop = TrainingLoop(plan, folder, options)
             try:
-                attend(loop, stop, lock.lost)
+                run_loop(loop, stop, lock.lost)
                 return Run(out)
             except Lost as error:
                 losses.append(max(loop.store.steps(), default=-1))
@@ -82,7 +82,7 @@ def require_same(run: Run, config: Config, advice: str) -> None:
         raise UserError(f"{told}\n{advice}")
 
 
-def attend(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
+def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
     """Begins the run of a loop, or continues it from its newest checkpoint."""
     folder, plan = loop.folder, loop.plan
     checkpoint = newest(plan, folder, loop.options.say) if (folder.path / "manifest.json").exists() else None

@@ -11,9 +11,9 @@ from bires.runs.checkpoint import Checkpoint, Segment, Store
 from bires.runs.folder import Folder
 from bires.settings.options import Options, Progress, Stopped
 from bires.training.cohort import Cohort
-from bires.training.evaluation import lanes_per_member
+from bires.training.evaluation import evaluation_environments
 from bires.training.plan import Plan
-from bires.training.runners import make_crew
+from bires.training.runners import make_runner
 from bires.training.snapshots import capture, restore
 
 STRIDE, ROUND_S = 10, 0.5
@@ -51,11 +51,11 @@ class TrainingLoop:
                 f"--eval-every {config.eval_every} is more than --steps {config.steps}: no trained policy is evaluated"
             )
         with ExitStack() as opened:
-            holders = plan.workers or len(plan.placement.cohorts)
-            self.crew = make_crew(plan, lanes_per_member(len(plan.members), config.eval_episodes, holders))
-            opened.callback(self.crew.close)
+            steppers = plan.workers or len(plan.placement.cohorts)
+            self.runner = make_runner(plan, evaluation_environments(len(plan.members), config.eval_episodes, steppers))
+            opened.callback(self.runner.close)
             if checkpoint is None:
-                self.crew.each(Cohort.begin)
+                self.runner.each(Cohort.begin)
             else:
                 restore(self, checkpoint)
                 self.saved_step = checkpoint.step
@@ -91,7 +91,7 @@ class TrainingLoop:
         while self.step < until and not stop():
             self.require_ours()
             began, end = time.monotonic(), min(until, self.step + self.stride)
-            self.crew.each(Cohort.run, self.step, end)
+            self.runner.each(Cohort.run, self.step, end)
             each = (time.monotonic() - began) / (end - self.step)
             self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
             self._record_frozen()
@@ -100,7 +100,7 @@ class TrainingLoop:
 
     def _evaluate(self) -> None:
         self._notice_divergence()
-        parts = self.crew.each(Cohort.evaluate, self.step, self.diverged)
+        parts = self.runner.each(Cohort.evaluate, self.step, self.diverged)
         rows = sorted(row for part in parts for row in part)
         self._record_frozen()
         self.require_ours()
@@ -110,7 +110,7 @@ class TrainingLoop:
 
     def _log(self) -> None:
         self._notice_divergence()
-        rows = sorted(row for part in self.crew.each(Cohort.take_metrics) for row in part)
+        rows = sorted(row for part in self.runner.each(Cohort.take_metrics) for row in part)
         self.require_ours()
         self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
         self._tell(evaluated=False)
@@ -121,12 +121,12 @@ class TrainingLoop:
         )
 
     def _notice_divergence(self) -> None:
-        self.crew.each(Cohort.notice_divergence)
+        self.runner.each(Cohort.notice_divergence)
         self._record_frozen()
 
     def _record_frozen(self) -> None:
         """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
-        for member, step, text in (frozen for part in self.crew.each(Cohort.take_frozen) for frozen in part):
+        for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
             self.require_ours()
             self.folder.write_members(self.plan.config, self.plan.members, self.diverged)

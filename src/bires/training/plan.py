@@ -30,7 +30,7 @@ from bires.settings.config import Config, Member
 from bires.settings.options import Cohorts, Options
 from bires.settings.recipes import recipe_of
 from bires.settings.validation import validate
-from bires.training.oracle import kept_states
+from bires.training.simulator import kept_states
 from bires.types import Space
 
 
@@ -137,7 +137,7 @@ def make_plan(
         step_s = step_seconds(environment)
         physics = check(recipe, environment) if program.oracle else 0
     count, each = len(members), work(program)
-    worthwhile = hardware.apart(count, config.steps, each, step_s)
+    worthwhile = hardware.processes_pay(count, config.steps, each, step_s)
     processes = choose_processes(options, recipe, worthwhile, folder)
     placement = hardware.place(count, each, processes)
     ahead = placement.ahead and program.planner is None

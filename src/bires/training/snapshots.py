@@ -16,20 +16,20 @@ from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.runs.folder import Appender, Folder
 from bires.training.cohort import Cohort
-from bires.training.oracle import kept_states
 from bires.training.plan import Plan
-from bires.training.runners import Crew
+from bires.training.runners import CohortRunner
+from bires.training.simulator import kept_states
 
 HOST = ("running_return", "finished_sum", "finished_count")
 """What a cohort counts on this side."""
 
 
-class Underway(Protocol):
+class LoopState(Protocol):
     """What a checkpoint must know of a run."""
 
     plan: Plan
     store: Store
-    crew: Crew
+    runner: CohortRunner
     step: int
     segments: list[Segment]
     diverged: dict[int, int]
@@ -51,38 +51,38 @@ class Part(NamedTuple):
 def part_of(cohort: Cohort, start: int, stop: int) -> Part:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
-    rows = {**rings(state.storage), **(cohort.desk.dreamer.states if cohort.desk.dreamer else {})}
+    rows = {**rings(state.storage), **(cohort.bridge.simulator.states if cohort.bridge.simulator else {})}
     return Part(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
-        {name: getattr(cohort.desk, name) for name in HOST},
+        {name: getattr(cohort.bridge, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
         {name: written(ring, start, stop) for name, ring in rows.items()} if start < stop else {},
     )
 
 
-def capture(trainer: Underway) -> Checkpoint:
+def capture(loop: LoopState) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
-    oldest = max(0, trainer.step - trainer.plan.capacity)
-    start = max(trainer.segments[-1].stop if trainer.segments else 0, oldest)
-    parts: list[Part] = trainer.crew.each(part_of, start, trainer.step)
+    oldest = max(0, loop.step - loop.plan.capacity)
+    start = max(loop.segments[-1].stop if loop.segments else 0, oldest)
+    parts: list[Part] = loop.runner.each(part_of, start, loop.step)
     arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
     arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
     running = [one for part in parts for one in part.running]
     for member, one in enumerate(running):
-        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, trainer.plan.space.action)
-    if start < trainer.step:
-        trainer.segments.append(trainer.store.save_replay(joined([part.rows for part in parts]), start))
-    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
+        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, loop.plan.space.action)
+    if start < loop.step:
+        loop.segments.append(loop.store.save_replay(joined([part.rows for part in parts]), start))
+    loop.segments = [segment for segment in loop.segments if segment.stop > oldest]
     return Checkpoint(
-        trainer.step,
+        loop.step,
         arrays,
         {
-            "sizes": {"evaluations": trainer.evaluations.certain(), "metrics": trainer.metrics.certain()},
+            "sizes": {"evaluations": loop.evaluations.certain(), "metrics": loop.metrics.certain()},
             "episodes": [one.episode for one in running],
-            "returns": {str(member): value for member, value in trainer.returns.items()},
-            "diverged": {str(member): step for member, step in trainer.diverged.items()},
+            "returns": {str(member): value for member, value in loop.returns.items()},
+            "diverged": {str(member): step for member, step in loop.diverged.items()},
         },
-        list(trainer.segments),
+        list(loop.segments),
     )
 
 
@@ -109,19 +109,19 @@ def rings(storage: Any) -> dict[str, Any]:
     return flatten(storage if ringed(storage) else {"rows": storage})
 
 
-def restore(trainer: Underway, checkpoint: Checkpoint) -> None:
+def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     """Puts a checkpoint's members on their devices and rebuilds their episodes."""
     data = checkpoint.data
-    trainer.step = checkpoint.step
-    trainer.segments = list(checkpoint.replay)
-    trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
-    trainer.returns = {int(member): value for member, value in data["returns"].items()}
-    trainer.crew.each(make_room)
+    loop.step = checkpoint.step
+    loop.segments = list(checkpoint.replay)
+    loop.diverged = {int(member): step for member, step in data["diverged"].items()}
+    loop.returns = {int(member): value for member, value in data["returns"].items()}
+    loop.runner.each(make_room)
     for segment in checkpoint.replay:
-        rows = load_rows(trainer.plan, trainer.store, segment)
-        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in trainer.crew.parts]
-        trainer.crew.spread(refill, mine)
-    trainer.crew.each(take_up, checkpoint.arrays, data["episodes"], trainer.diverged)
+        rows = load_rows(loop.plan, loop.store, segment)
+        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in loop.runner.parts]
+        loop.runner.spread(refill, mine)
+    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged)
 
 
 def make_room(cohort: Cohort) -> None:
@@ -132,7 +132,7 @@ def make_room(cohort: Cohort) -> None:
 
 def refill(cohort: Cohort, rows: dict[str, np.ndarray], start: int) -> None:
     """Puts rows of a segment, whose first was written in step ``start``, where they were."""
-    capacity, kept = cohort.program.capacity, cohort.desk.dreamer.states if cohort.desk.dreamer else {}
+    capacity, kept = cohort.program.capacity, cohort.bridge.simulator.states if cohort.bridge.simulator else {}
     for name, array in rows.items():
         begin = start % capacity
         for piece in np.split(array, [capacity - begin], axis=1):
@@ -158,7 +158,7 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))._replace(storage=storage)
     cohort.returning = {}
     for name in HOST:
-        getattr(cohort.desk, name)[:] = arrays[f"host/{name}"][mine]
+        getattr(cohort.bridge, name)[:] = arrays[f"host/{name}"][mine]
     starts = [
         Start(i, m.seed, TRAIN, episodes[m.member], actions=arrays[f"episode/{m.member}"].tolist())
         for i, m in enumerate(cohort.members)
