@@ -24,7 +24,8 @@ from bires.population.step import shapes
 from bires.runs.folder import Folder
 from bires.settings.config import Config
 from bires.settings.options import Options, Stopped
-from bires.training.trainer import Trainer
+from bires.training.loop import TrainingLoop
+from bires.training.plan import make_plan
 
 EVERY = 10_000
 
@@ -49,32 +50,34 @@ def main(timed: int = 300) -> None:
         log_every=EVERY,
     )
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Folder(Path(folder)), Options(cohorts="threads", checkpoint_minutes=1e9))
+        options = Options(cohorts="threads", checkpoint_minutes=1e9)
+        plan = make_plan(config, options)
+        loop = TrainingLoop(plan, Folder(Path(folder)), options)
         clock = {"start": 0.0, "step": 0}
 
         def look() -> bool:
-            if trainer.step < EVERY - timed // 2:
+            if loop.step < EVERY - timed // 2:
                 return False
             if not clock["start"]:  # compiled and warm by now
-                clock.update(start=time.perf_counter(), step=trainer.step)
-            if trainer.step < EVERY:
+                clock.update(start=time.perf_counter(), step=loop.step)
+            if loop.step < EVERY:
                 return False
             seconds = time.perf_counter() - clock["start"]
-            result["seconds_per_interval"] = seconds / (trainer.step - clock["step"]) * EVERY
-            result["peak_before"], there = peak(), size(trainer.store.path)
+            result["seconds_per_interval"] = seconds / (loop.step - clock["step"]) * EVERY
+            result["peak_before"], there = peak(), size(loop.store.path)
             start = time.perf_counter()
-            trainer.save()
+            loop.save()
             result["seconds_to_write"] = time.perf_counter() - start
-            result["bytes_written"], result["peak_after"] = size(trainer.store.path) - there, peak()
+            result["bytes_written"], result["peak_after"] = size(loop.store.path) - there, peak()
             return True
 
         with contextlib.suppress(Stopped):
-            trainer.run(None, look)
-        members = shapes(trainer.program, len(trainer.members))
+            loop.run(None, look)
+        members = shapes(plan.program, len(plan.members))
         leaves = jax.tree.leaves(members._replace(storage=None))
         result["bytes_of_learners"] = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
         width = members.storage.shape[2]
-        result["bytes_of_new_rows"] = len(trainer.members) * EVERY * width * np.dtype(np.float32).itemsize
+        result["bytes_of_new_rows"] = len(plan.members) * EVERY * width * np.dtype(np.float32).itemsize
     result["share_of_time"] = result["seconds_to_write"] / result["seconds_per_interval"]
     result["bytes_ratio"] = result["bytes_written"] / (result["bytes_of_learners"] + result["bytes_of_new_rows"])
     result["memory_ratio"] = result["peak_after"] / result["peak_before"]

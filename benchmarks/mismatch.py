@@ -26,12 +26,11 @@ from bires.envs.adapter import Environment
 from bires.planning import fitting as training
 from bires.population.step import shapes
 from bires.runs.arrays import unflatten
-from bires.runs.folder import Folder
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run
 from bires.settings.options import Options
 from bires.settings.recipes import recipe_of
-from bires.training.trainer import Trainer
+from bires.training.plan import Plan, make_plan
 
 ROOT = Path(__file__).parents[1]
 TABLE, FIGURES = ROOT / "results" / "mismatch.csv", ROOT / "docs" / "figures" / "mismatch"
@@ -74,12 +73,12 @@ class Row:
 class Mind:
     """A member: its policy, its critic and its model."""
 
-    def __init__(self, run: Run, trainer: Trainer, member: int) -> None:
-        shape = shapes(trainer.program, 1)
+    def __init__(self, run: Run, plan: Plan, member: int) -> None:
+        shape = shapes(plan.program, 1)
         arrays = {k.removeprefix("state/"): v for k, v in newest_checkpoint(run.path).arrays.items()}
         state = unflatten(shape._replace(storage=None), arrays, np.array([member]))
         learner, model = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf[0]), (state.learner, state.model))
-        agent, learning = trainer.program.agent, trainer.program.learning
+        agent, learning = plan.program.agent, plan.program.learning
         assert learning is not None
         predict = jax.jit(training.predict(learning, model))
         value = jax.jit(lambda seen: agent.value(learner, seen, agent.greedy(learner, seen)))
@@ -121,10 +120,10 @@ def noisy(action: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.clip(action + NOISE * rng.standard_normal(action.shape), -1, 1).astype(np.float32)
 
 
-def measure(run: Run, trainer: Trainer, member: int) -> list[Row]:
+def measure(run: Run, plan: Plan, member: int) -> list[Row]:
     """Model and critic of one member against the simulator."""
-    rng, gamma = np.random.default_rng(member), trainer.members[member].gamma
-    mind, environment = Mind(run, trainer, member), recipe_of(run.config).build()
+    rng, gamma = np.random.default_rng(member), plan.members[member].gamma
+    mind, environment = Mind(run, plan, member), recipe_of(run.config).build()
     starts = visited(environment, mind, rng)
     spread = np.std([seen for _, seen in starts], axis=0) + 1e-6
     errors = np.zeros((len(starts), HORIZON + 1, 4))
@@ -141,7 +140,7 @@ def measure(run: Run, trainer: Trainer, member: int) -> list[Row]:
             guess, seen = mind.imagine(guess, action), environment.step(action).observation
             state = physics.read().copy()
     environment.close()
-    who = trainer.members[member]
+    who = plan.members[member]
     rms = np.sqrt(np.mean(errors**2, axis=0))
     return [
         Row(who.label, who.seed, ahead, *(float(f"{x:.6g}") for x in (*rms[ahead, :3], errors[:, ahead, 3].mean())))
@@ -195,8 +194,8 @@ def main() -> None:
     given = parser.parse_args()
     if not given.draw:
         run = bires.train(TASK, **SETTINGS, out=given.out)
-        trainer = Trainer(run.config, Folder(run.path), Options(workers=0))
-        rows = [row for member in trainer.members for row in measure(run, trainer, member.member)]
+        plan = make_plan(run.config, Options(workers=0))
+        rows = [row for member in plan.members for row in measure(run, plan, member.member)]
         with TABLE.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
             writer.writeheader()

@@ -5,7 +5,7 @@ import pytest
 from bires.machine import hardware
 
 hardware.prepare()
-hardware.SMALL = 0.0
+hardware.FLOPS_FOR_SEVERAL_COHORTS = 0.0
 """Populations of tests are small; they are split all the same, as real ones are."""
 
 

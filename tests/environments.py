@@ -80,6 +80,15 @@ class Target(Probe):
         return self.observe(0.0), -float((action[0] - 0.5) ** 2), True, False, {}
 
 
+class Counted(Clock):
+    """The same; it counts how many of it were built."""
+
+    built = 0
+
+    def __init__(self) -> None:
+        Counted.built += 1
+
+
 class Raises(Probe):
     """Raises at its 30th step of the members whose seed says so."""
 
@@ -233,6 +242,7 @@ for kind in (
     ConstantReward,
     TwoSteps,
     Clock,
+    Counted,
     Target,
     Slides,
     Raises,

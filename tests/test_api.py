@@ -13,7 +13,7 @@ from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
-from bires.training.running import train
+from bires.training.launch import begin_or_continue
 
 
 def test_numbers_may_be_numpys_and_whole_ones_floats():
@@ -68,5 +68,5 @@ def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
     assert make_config("Pendulum-v1", {"steps": 50_000}).eval_every == 10_000
     said: list[str] = []
     config = make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | {"eval_every": 100})
-    train(config, tmp_path / "run", Options(workers=0, say=said.append))
+    begin_or_continue(config, tmp_path / "run", Options(workers=0, say=said.append))
     assert any("no trained policy is evaluated" in text for text in said)

@@ -16,7 +16,7 @@ from bires.envs.adapter import recipe
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
-from bires.training.running import train
+from bires.training.launch import begin_or_continue
 from bires.types import Pixels, Space
 from tests.test_dqn import asked, assert_same_moment
 from tests.test_training import contents
@@ -129,15 +129,17 @@ QUICK: dict[str, Any] = {
 
 def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
-    monkeypatch.setattr("bires.training.trainer.Trainer._evaluate", lambda self: None)  # a random game takes a while
-    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
+    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
+    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})
-    train(config, tmp_path / "straight", Options(workers=0))
+    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     for moment in (9, 28, 15):
         with pytest.raises(Stopped):
-            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, iter(range(99)), moment))
-    train(config, tmp_path / "stopped", Options(workers=0))
+            begin_or_continue(
+                config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, iter(range(99)), moment)
+            )
+    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=40)
 

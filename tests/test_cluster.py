@@ -23,7 +23,7 @@ from bires.studies import cluster, plan
 from bires.studies.progress import last_step
 from bires.studies.run import fill
 from bires.training.display import Display
-from bires.training.running import train
+from bires.training.launch import begin_or_continue
 from tests.test_cli import bires as command
 from tests.test_training import assert_same_state, contents
 
@@ -280,7 +280,7 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
         return False
 
     with pytest.raises(LostLock, match="taken over"):
-        train(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
+        begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
     assert lock.who(out) == "process 7 on faraway"

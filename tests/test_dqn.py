@@ -239,19 +239,19 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quic
     """Between two updates, in the middle of an episode, with several η and learning rates."""
     from bires.settings.keywords import make_config
     from bires.settings.options import Options, Stopped
-    from bires.training.running import train
+    from bires.training.launch import begin_or_continue
 
     settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
     config = make_config(task, settings)
-    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
-    train(config, tmp_path / "straight", Options(workers=0))
+    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
+    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
+    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     polled = iter(range(1000))
     for moment in (25, 60, 75):
         with pytest.raises(Stopped):
-            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
-    train(config, tmp_path / "stopped", Options(workers=0))
+            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
+    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
     updates = arrays(tmp_path / "straight")["state/learner.optimiser.updates"]

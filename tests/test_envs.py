@@ -34,10 +34,10 @@ def roll(pool, steps, seed=0):
     rng = np.random.default_rng(seed)
     seen = []
     for _ in range(steps):
-        pool.board.action[:] = rng.uniform(-1, 1, pool.board.action.shape)
+        pool.arrays.action[:] = rng.uniform(-1, 1, pool.arrays.action.shape)
         pool.send(0)
         pool.wait(0)
-        seen.append((pool.board.next_observation.copy(), pool.board.reward.copy()))
+        seen.append((pool.arrays.next_observation.copy(), pool.arrays.reward.copy()))
     return seen
 
 
@@ -51,15 +51,15 @@ def check_task(task):
     try:
         pool.begin([Start(0, 7, TRAIN), Start(1, 7, TRAIN), Start(2, 8, TRAIN)])
         assert not pool.failures
-        assert pool.board.observation.shape[1] == space.observation
-        assert np.array_equal(pool.board.observation[0], pool.board.observation[1])
-        assert not np.array_equal(pool.board.observation[0], pool.board.observation[2])
-        pool.board.action[:] = 0.3
+        assert pool.arrays.observation.shape[1] == space.observation
+        assert np.array_equal(pool.arrays.observation[0], pool.arrays.observation[1])
+        assert not np.array_equal(pool.arrays.observation[0], pool.arrays.observation[2])
+        pool.arrays.action[:] = 0.3
         for _ in range(5):
             pool.send(0)
             pool.wait(0)
-        assert np.array_equal(pool.board.observation[0], pool.board.observation[1])
-        assert np.all(np.isfinite(pool.board.reward))
+        assert np.array_equal(pool.arrays.observation[0], pool.arrays.observation[1])
+        assert np.all(np.isfinite(pool.arrays.reward))
     finally:
         pool.close()
 
@@ -131,12 +131,12 @@ def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():
     try:
         pool.begin([Start(0, 0, TRAIN)])
         roll(pool, 5)
-        assert pool.board.truncated[0]
-        assert not pool.board.terminated[0]
-        assert pool.board.first[0]
-        assert pool.board.episode[0] == 1
-        assert pool.board.next_observation[0] == 5.0, "where the episode was cut off"
-        assert pool.board.observation[0] == 0.0, "where the next one starts"
+        assert pool.arrays.truncated[0]
+        assert not pool.arrays.terminated[0]
+        assert pool.arrays.first[0]
+        assert pool.arrays.episode[0] == 1
+        assert pool.arrays.next_observation[0] == 5.0, "where the episode was cut off"
+        assert pool.arrays.observation[0] == 0.0, "where the next one starts"
     finally:
         pool.close()
 
@@ -145,13 +145,13 @@ def test_dmcontrol_time_limit_and_reset():
     pool, _ = open_pool("cartpole-balance", 1)
     try:
         pool.begin([Start(0, 0, TRAIN)])
-        first = pool.board.observation[0].copy()
+        first = pool.arrays.observation[0].copy()
         seen = roll(pool, 1000)
-        assert pool.board.truncated[0]
-        assert not pool.board.terminated[0]
-        assert np.array_equal(pool.board.next_observation[0], seen[-1][0][0])
-        assert not np.array_equal(pool.board.observation[0], pool.board.next_observation[0])
-        assert not np.array_equal(pool.board.observation[0], first)
+        assert pool.arrays.truncated[0]
+        assert not pool.arrays.terminated[0]
+        assert np.array_equal(pool.arrays.next_observation[0], seen[-1][0][0])
+        assert not np.array_equal(pool.arrays.observation[0], pool.arrays.next_observation[0])
+        assert not np.array_equal(pool.arrays.observation[0], first)
     finally:
         pool.close()
 
@@ -162,10 +162,10 @@ def test_modern_scales_actions_to_the_bounds(protocol, received):
     pool, space = open_pool("tests.environments:bires-test/Wide-v0", 1, protocol=protocol)
     try:
         pool.begin([Start(0, 0, TRAIN)])
-        pool.board.action[:] = 1.0
+        pool.arrays.action[:] = 1.0
         pool.send(0)
         pool.wait(0)
-        assert pool.board.reward[0] == pytest.approx(received)
+        assert pool.arrays.reward[0] == pytest.approx(received)
         assert space.high == ((1.0,) if protocol == "modern" else (pytest.approx(0.4),))
     finally:
         pool.close()
@@ -210,7 +210,7 @@ def test_a_killed_worker_is_replaced_and_nothing_changes(under_way):
             if kill and under_way:
                 os.kill(pool.worker_pids()[0], signal.SIGKILL)
             pool.wait(0)
-            seen.append((pool.board.next_observation.copy(), pool.board.reward.copy()))
+            seen.append((pool.arrays.next_observation.copy(), pool.arrays.reward.copy()))
             streams.append(seen + roll(pool, 10, seed=1))
             assert pool.healed == kill
         finally:
@@ -257,9 +257,9 @@ def test_a_worker_lost_at_an_awkward_moment_changes_nothing(method, times, monke
             pool.begin([Start(0, 3, TRAIN), Start(1, 4, TRAIN, episode=2, stride=3, limit=6)])
             seen = roll(pool, 4)
             pool.begin([Start(1, 5, TRAIN, episode=1)])
-            seen.append((pool.board.episode.copy(), pool.board.status.copy()))
+            seen.append((pool.arrays.episode.copy(), pool.arrays.status.copy()))
             seen += roll(pool, 5)
-            seen.append((pool.board.episode.copy(), pool.board.status.copy()))
+            seen.append((pool.arrays.episode.copy(), pool.arrays.status.copy()))
             streams.append(seen)
             assert (pool.healed > 0) == disturbed
         finally:
@@ -277,7 +277,7 @@ def test_a_slot_that_rests_is_not_begun_again_when_its_worker_is_lost():
             os.kill(pid, signal.SIGKILL)
         roll(pool, 3)
         assert pool.healed == 2
-        assert pool.board.status.tolist() == [IDLE, ACTIVE, ACTIVE, ACTIVE]
+        assert pool.arrays.status.tolist() == [IDLE, ACTIVE, ACTIVE, ACTIVE]
         assert len(pool.running(1).actions) == 8
         assert pool.running(0).actions == []
     finally:
@@ -311,10 +311,10 @@ def test_an_environment_that_raises_fails_alone():
     pool, _ = open_pool("tests.environments:bires-test/Raises-v0", 8)
     try:
         pool.begin([Start(i, i, TRAIN) for i in range(8)])
-        doomed = pool.board.observation[:, 0] < 0
+        doomed = pool.arrays.observation[:, 0] < 0
         assert 0 < doomed.sum() < 8
         roll(pool, 30)
-        assert np.array_equal(pool.board.status == FAILED, doomed)
+        assert np.array_equal(pool.arrays.status == FAILED, doomed)
         assert all("the motor came off" in text for text in pool.failures.values())
     finally:
         pool.close()

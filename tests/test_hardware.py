@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from bires.machine import hardware
-from bires.runs.folder import Folder
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
-from bires.training.trainer import Trainer
+from bires.training.plan import make_plan
 
 
 @pytest.mark.parametrize(
@@ -21,14 +20,14 @@ from bires.training.trainer import Trainer
         ("pendulum-swingup", {"algorithm": "ddpg"}, 2),
     ],
 )
-def test_a_little_work_stays_on_one_core(task, settings, cohorts, tmp_path, monkeypatch):
-    monkeypatch.setattr(hardware, "SMALL", 1e8)
+def test_a_little_work_stays_on_one_core(task, settings, cohorts, monkeypatch):
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 1e8)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 2)
     config = make_config(task, settings | {"seed": tuple(range(8)), "replay": 100})
-    trainer = Trainer(config, Folder(tmp_path), Options(workers=0, cohorts="threads"))
-    assert len(trainer.placement.cohorts) == cohorts
-    assert sorted(int(i) for part in trainer.placement.cohorts for i in part) == list(range(8))
+    plan = make_plan(config, Options(workers=0, cohorts="threads"))
+    assert len(plan.placement.cohorts) == cohorts
+    assert sorted(int(i) for part in plan.placement.cohorts for i in part) == list(range(8))
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")
     assert len(hardware.place(8, 1.0).cohorts) == 2
 
@@ -52,7 +51,7 @@ def test_beside_an_accelerator_few_processes_have_many_workers(members, cores, a
     monkeypatch.setattr(hardware, "prefer_precision", lambda: None)
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="gpu")])
-    assert hardware.apart(members, 10**6, 2e8, 1e-4) == apart
+    assert hardware.processes_pay(members, 10**6, 2e8, 1e-4) == apart
     assert len(hardware.place(members, 2e8, apart).cohorts) == cohorts
     assert hardware.choose_workers(members, None, True, 1e-4) == workers
 

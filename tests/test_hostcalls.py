@@ -7,30 +7,27 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.interpreters import mlir
 
-from bires.machine import hostcalls
-from bires.machine.hostcalls import FLAG, Asked, Line, shape
-
-WAYS: dict[str, Any] = {"foreign": partial(hostcalls._ask_foreign, "cpu"), "python": hostcalls._ask_python}
+from bires.machine import foreign, hostcalls
+from bires.machine.hostcalls import FLAG, Host, HostHandle, shape
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=["xla", "jax"])
 def way(request):
-    """Both ways of asking, also on a CPU, where one of them is usual."""
-    mlir.register_lowering(hostcalls._ask, WAYS[request.param], platform="cpu", cacheable=False)
+    """Both ways of calling Python, also on a CPU, where one of them is usual."""
+    hostcalls.use_foreign(hostcalls.wanted(request.param))
     yield request.param
-    mlir.register_lowering(hostcalls._ask, WAYS["foreign"], platform="cpu")
+    hostcalls.use_foreign(True)
 
 
-class Counter(Asked):
+class Counter(Host):
     """Adds what it is asked to add until there is enough."""
 
     def __init__(self, enough: float) -> None:
@@ -44,21 +41,21 @@ class Counter(Asked):
         return total + more, total[0] + more[0] < self.enough
 
 
-def add_up(line: Line, more: jax.Array) -> jax.Array:
+def add_up(handle: HostHandle[Counter], more: jax.Array) -> jax.Array:
     def body(carry: Any) -> Any:
-        return line.ask("add", (shape((2,), np.float32), FLAG), carry[0], more)
+        return handle.ask(Counter.add, (shape((2,), np.float32), FLAG), carry[0], more)
 
     return jax.lax.while_loop(lambda carry: carry[1], body, (jnp.zeros(2), jnp.ones((), bool)))[0]
 
 
 def fresh() -> Any:
     """The program, not yet compiled."""
-    return jax.jit(lambda line, more: add_up(line, more))
+    return jax.jit(lambda handle, more: add_up(handle, more))
 
 
 def test_a_program_asks_until_it_is_told_to_stop(way):
     counter = Counter(10.0)
-    np.testing.assert_array_equal(fresh()(counter.line, np.array([3, 1], np.float32)), [12.0, 4.0])
+    np.testing.assert_array_equal(fresh()(counter.handle, np.array([3, 1], np.float32)), [12.0, 4.0])
     assert counter.calls == 4
 
 
@@ -66,13 +63,13 @@ def test_whom_it_asks_is_not_compiled_in(way):
     program = fresh()
     for enough, total in ((10.0, 12.0), (20.0, 21.0)):
         counter = Counter(enough)
-        assert program(counter.line, np.array([3, 1], np.float32))[0] == total
+        assert program(counter.handle, np.array([3, 1], np.float32))[0] == total
     assert program._cache_size() == 1
 
 
 def test_nobody_answers_with_zeros(way):
-    line = Counter(10.0).line
-    np.testing.assert_array_equal(fresh()(line, np.array([3, 1], np.float32)), [0.0, 0.0])
+    handle = Counter(10.0).handle
+    np.testing.assert_array_equal(fresh()(handle, np.array([3, 1], np.float32)), [0.0, 0.0])
 
 
 def test_all_types_go_both_ways(way):
@@ -86,7 +83,7 @@ def test_all_types_go_both_ways(way):
         "f nothing": np.zeros((3, 0), np.float32),
     }
 
-    class Echo(Asked):
+    class Echo(Host):
         def echo(self, *given: np.ndarray) -> Any:
             assert [(x.shape, x.dtype) for x in given] == [(x.shape, x.dtype) for x in arrays.values()]
             return dict(zip(arrays, (x.copy() for x in given), strict=True))
@@ -94,35 +91,35 @@ def test_all_types_go_both_ways(way):
     echo = Echo()
     like = jax.tree.map(lambda x: shape(x.shape, x.dtype), arrays)
     with echo:
-        found = jax.jit(lambda line, given: line.ask("echo", like, *given.values()))(echo.line, arrays)
+        found = jax.jit(lambda handle, given: handle.ask(Echo.echo, like, *given.values()))(echo.handle, arrays)
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def test_a_type_that_cannot_be_asked_about_is_refused_before_anything_runs():
     with pytest.raises(TypeError, match=r"'add' is asked with .*float16.*; known: bool, int32"):
-        jax.jit(lambda line, x: line.ask("add", FLAG, x))(Counter(1.0).line, np.float16(1))
+        jax.jit(lambda handle, x: handle.ask(Counter.add, FLAG, x))(Counter(1.0).handle, np.float16(1))
 
 
 def test_an_error_ends_the_program_and_is_raised_afterwards(way):
     counter, program = Counter(10.0), fresh()
     with pytest.raises(ValueError, match=r"asked to add -1.0"), counter:
-        program(counter.line, np.array([-1, 0], np.float32)).block_until_ready()
+        program(counter.handle, np.array([-1, 0], np.float32)).block_until_ready()
     assert counter.calls == 1
     with counter:
-        assert program(counter.line, np.array([5, 0], np.float32))[0] == 10.0
+        assert program(counter.handle, np.array([5, 0], np.float32))[0] == 10.0
 
 
 def test_interrupts_end_the_program_at_whatever_moment_they_come(way):
     """Signals at random moments: Python would raise each of them where it is, be it half-way out of a question."""
     program, rng, counter, few = fresh(), np.random.default_rng(0), Counter(math.inf), Counter(1.0)
-    program(few.line, np.array([1, 0], np.float32))
+    program(few.handle, np.array([1, 0], np.float32))
     timers = [threading.Timer(after, os.kill, [os.getpid(), signal.SIGINT]) for after in rng.uniform(0.001, 0.01, 100)]
 
     def interrupted(timer: threading.Timer) -> None:
         with counter:
             timer.start()
-            program(counter.line, np.array([1, 0], np.float32)).block_until_ready()
+            program(counter.handle, np.array([1, 0], np.float32)).block_until_ready()
 
     for timer in timers:
         with pytest.raises(KeyboardInterrupt):
@@ -135,7 +132,7 @@ def test_interrupts_end_the_program_at_whatever_moment_they_come(way):
 def test_programs_of_two_threads_do_not_wait_for_each_other(way):
     program, counters = fresh(), [Counter(2000.0), Counter(2000.0)]
     with ThreadPoolExecutor(2) as threads:
-        totals = list(threads.map(lambda c: float(program(c.line, np.array([1, 0], np.float32))[0]), counters))
+        totals = list(threads.map(lambda c: float(program(c.handle, np.array([1, 0], np.float32))[0]), counters))
     assert totals == [2000.0, 2000.0]
     assert [counter.calls for counter in counters] == [2000, 2000]
 
@@ -148,7 +145,7 @@ def test_the_compilation_cache_keeps_programs_that_ask(tmp_path):
         "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
         "from tests.test_hostcalls import Counter, add_up\n"
         "Counter(1.0)\n"  # so that the second process asks another number
-        "counter = Counter(10.0)\n" + "assert jax.jit(add_up)(counter.line, np.array([3, 1], np.float32))[0] == 12\n"
+        "counter = Counter(10.0)\n" + "assert jax.jit(add_up)(counter.handle, np.array([3, 1], np.float32))[0] == 12\n"
         "print(sum(name.endswith('cache_hits') for name in events))"
     )
     settings = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
@@ -160,3 +157,40 @@ def test_the_compilation_cache_keeps_programs_that_ask(tmp_path):
         hits.append(int(ran.stdout.split()[-1]))
     assert hits[0] == 0
     assert hits[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"), [((0, 3), True), ((0, 4), True), ((0, 2), False), ((1, 3), False), (None, False)]
+)
+def test_another_version_of_the_interface_is_left_to_jax(version, accepted, monkeypatch):
+    monkeypatch.setattr(foreign, "installed_version", lambda: version)
+    assert hostcalls.wanted("") == accepted
+    assert not hostcalls.wanted("jax")
+
+
+def test_the_installed_version_is_read():
+    assert foreign.fits(foreign.installed_version())
+
+
+TRAIN = "train pendulum-swingup --seeds 2 --steps 60 --warmup 20 --eval-every 30 --eval-episodes 1 --log-every 10"
+TRAIN += " --batch 8 --hidden 16 16 --replay 50 --cohorts threads --workers 0 --quiet --out"
+
+
+def trained(way: str, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bires", *TRAIN.split(), str(out)]
+    return subprocess.run(command, env=os.environ | {"BIRES_HOST_CALLS": way}, capture_output=True, text=True)
+
+
+def test_both_ways_of_calling_python_train_the_same_agents(tmp_path):
+    for way in ("xla", "jax"):
+        done = trained(way, tmp_path / way)
+        assert done.returncode == 0, done.stderr
+    for name in ("evaluations.csv", "metrics.csv"):
+        assert (tmp_path / "xla" / name).read_bytes() == (tmp_path / "jax" / name).read_bytes()
+
+
+def test_an_unknown_way_is_refused(tmp_path):
+    done = trained("cuda", tmp_path / "run")
+    assert done.returncode == 2
+    assert "BIRES_HOST_CALLS is set to 'cuda'; accepted: xla" in done.stderr
+    assert not (tmp_path / "run").exists()

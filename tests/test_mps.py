@@ -17,7 +17,7 @@ from bires.machine import mps
 
 ASK = """
 import json, sys
-from bires import mps
+from bires.machine import mps
 mps.TRY = sys.argv[1]
 print(json.dumps(mps.environment()), flush=True)
 print(json.dumps(mps.environment()), flush=True)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -19,11 +20,17 @@ ALL = [*tasks.DMCONTROL, *tasks.MUJOCO, *(f"{name}-v5" for name in tasks.MUJOCO)
 SLOTS, STEPS = 3, 40
 
 
+def physics_size(task, protocol="modern"):
+    made = recipe(task, protocol)
+    with closing(made.build()) as environment:
+        return check(made, environment)
+
+
 def open_pool(task, workers=0, protocol="modern"):
     made = recipe(task, protocol)
     environment = made.build()
     environment.close()
-    needs = OracleNeeds(check(made), SLOTS * STEPS)
+    needs = OracleNeeds(physics_size(task, protocol), SLOTS * STEPS)
     return Pool(made, environment.space, [list(range(SLOTS))], workers, needs), environment.space
 
 
@@ -31,14 +38,14 @@ def experience(pool, space, steps=STEPS, seed=0):
     """Transitions with their physics states: (slot, before, action, reward, successor observation, after)."""
     rng = np.random.default_rng(seed)
     rows = []
-    board = pool.board
+    arrays = pool.arrays
     for _ in range(steps):
-        board.action[:] = rng.uniform(space.low, space.high, board.action.shape)
+        arrays.action[:] = rng.uniform(space.low, space.high, arrays.action.shape)
         pool.send(0)
         pool.wait(0)
         assert not pool.failures
         for slot in range(SLOTS):
-            kept = (board.physics, board.action, board.reward, board.next_observation, board.next_physics)
+            kept = (arrays.physics, arrays.action, arrays.reward, arrays.next_observation, arrays.next_physics)
             rows.append((slot, *(array[slot].copy() for array in kept)))
     return [np.array(column) for column in zip(*rows, strict=True)]
 
@@ -82,7 +89,7 @@ def test_the_oracle_is_exact_where_episodes_end():
     try:
         pool.begin([Start(i, i, TRAIN) for i in range(SLOTS)])
         rows = experience(pool, space, STEPS)
-        assert pool.board.episode.max() > 0
+        assert pool.arrays.episode.max() > 0
         assert_oracle_repeats(pool, rows)
     finally:
         pool.close()
@@ -123,13 +130,13 @@ def test_an_oracle_that_raises_fails_the_member_that_asked():
 
 def test_a_task_without_a_physics_state_is_refused_with_what_is_needed():
     with pytest.raises(UserError, match=r"cannot be set.*set_physics_state.*--model learned"):
-        check(recipe("MountainCarContinuous-v0", "modern"))
+        physics_size("MountainCarContinuous-v0")
 
 
 def test_an_environment_may_bring_its_own_methods():
-    assert check(recipe("tests.environments:bires-test/Settable-v0", "modern")) == 2
+    assert physics_size("tests.environments:bires-test/Settable-v0") == 2
 
 
 def test_a_state_that_does_not_decide_the_next_step_is_refused():
     with pytest.raises(UserError, match=r"gave another reward.*--model learned"):
-        check(recipe("tests.environments:bires-test/HalfSettable-v0", "modern"))
+        physics_size("tests.environments:bires-test/HalfSettable-v0")

@@ -13,8 +13,8 @@ from bires.machine.hardware import Placement
 from bires.population import replay
 from bires.population.frames import Frames, frame_size
 from bires.settings.options import Stopped
-from bires.training.bridge import Desk
-from bires.training.trainer import Trainer
+from bires.training.bridge import EnvironmentBridge
+from bires.training.loop import TrainingLoop
 from bires.types import Pixels, Space
 from tests.test_training import arrays, assert_same_state, contents
 
@@ -39,7 +39,7 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
     for key in turns:
         np.testing.assert_allclose(turns[key], overlapped[key], rtol=1e-3, atol=1e-4, err_msg=key)
 
-    steps, asked = Trainer._steps, []
+    steps, asked = TrainingLoop._steps, []
 
     def stopping(self, until, stop):
         asked.append(until)
@@ -47,7 +47,7 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
             raise Stopped(self.step)
         steps(self, until, stop)
 
-    monkeypatch.setattr(Trainer, "_steps", stopping)
+    monkeypatch.setattr(TrainingLoop, "_steps", stopping)
     with pytest.raises(Stopped):
         bires.train(task, out=tmp_path / "parts", **quick)
     bires.train(task, out=tmp_path / "parts", **quick)
@@ -63,16 +63,16 @@ def test_whether_an_update_waits_changes_nothing(name, workers, tmp_path, quick,
     task, grid = RUNS[name]
     quick |= {"steps": 60, "eval_every": 30, "batch": 2, "warmup": 8, "workers": workers} | grid
     monkeypatch.setattr(Placement, "ahead", True)
-    send, asked = Desk.send, []
+    send, asked = EnvironmentBridge.send, []
 
     def noted(self, action, needed):
         asked.append(needed.any())
         return send(self, action, needed)
 
-    monkeypatch.setattr(Desk, "send", noted)
+    monkeypatch.setattr(EnvironmentBridge, "send", noted)
     bires.train(task, out=tmp_path / "ahead", **quick)
     assert 2 <= sum(asked) < 0.9 * len(asked)
-    monkeypatch.setattr(Desk, "send", lambda self, action, needed: send(self, action, ~needed | needed))
+    monkeypatch.setattr(EnvironmentBridge, "send", lambda self, action, needed: send(self, action, ~needed | needed))
     bires.train(task, out=tmp_path / "after", **quick)
     assert contents(tmp_path / "ahead") == contents(tmp_path / "after")
     assert_same_state(tmp_path / "ahead", tmp_path / "after")

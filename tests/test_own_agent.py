@@ -9,7 +9,7 @@ import bires
 from bires.cli import main
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
-from bires.training.running import train
+from bires.training.launch import begin_or_continue as train
 from tests.test_training import contents
 
 AGENT = "tests.own_agent:"

@@ -12,8 +12,10 @@ from bires.runs.folder import Folder
 from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
-from bires.training.running import train
-from bires.training.trainer import Trainer
+from bires.training.launch import begin_or_continue
+from bires.training.loop import TrainingLoop
+from bires.training.plan import make_plan
+from bires.training.runners import make_runner
 from tests import environments  # noqa: F401
 from tests.test_training import arrays, cohorts_of, contents
 
@@ -41,32 +43,32 @@ def test_dyna_without_planning_steps_is_ddpg_bit_for_bit(tmp_path, quick):
 
 
 @pytest.mark.parametrize("task", ["Hopper", pytest.param("finger-turn_easy", marks=pytest.mark.slow)])
-def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkeypatch, task):
+def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, monkeypatch, task):
     """σ = 0: what Dyna imagines is, bit for bit, what happened; MVE's first step starts where the transition ended."""
     quick.pop("quiet")
     settings = quick | {"algorithm": ["dyna-ddpg", "mve-ddpg"], "planning_noise": 0.0, "planning_steps": 2}
     config = make_config(task, settings)
-    trainer = Trainer(config, Folder(tmp_path), Options(workers=0))
-    Folder(tmp_path).create(config, trainer.members, {})
+    plan = make_plan(config, Options(workers=0))
+    loop = TrainingLoop(plan, Folder(tmp_path), Options(workers=0))
+    Folder(tmp_path).create(config, plan.members, {})
     kept: list[tuple[Any, Any, Any]] = []
-    making = Trainer.make_crew
 
     def watch(cohort):
         """Keeps what the environments did in a replay of its own, and every answer of the simulator beside it."""
-        desk, dreamer, board = cohort.desk, cohort.desk.dreamer, cohort.pool.board
-        start, gather, first = desk._start, desk._gather, dreamer.first
+        bridge, simulator, arrays = cohort.bridge, cohort.bridge.simulator, cohort.pool.arrays
+        start, gather, first = bridge._start, bridge._gather, simulator.first
         count, capacity = len(cohort.members), cohort.program.capacity
         before: list[np.ndarray] = []
         rows = np.zeros((count, capacity, replay.width(cohort.program.space)), np.float32)
 
         def starting(action):
-            before[:] = [board.observation[:count].copy(), action.copy()]
+            before[:] = [arrays.observation[:count].copy(), action.copy()]
             start(action)
 
         def gathering():
             found = gather()
-            reward_and_discount, successor = found.rows[:, :2], board.next_observation[:count]
-            rows[:, desk._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
+            reward_and_discount, successor = found.rows[:, :2], arrays.next_observation[:count]
+            rows[:, bridge._clock % capacity] = np.concatenate([*before, reward_and_discount, successor], axis=1)
             return found
 
         def watched(positions, *actions):
@@ -74,18 +76,18 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
             kept.append((rows.copy(), positions.copy(), nearby.copy()))
             return nearby, walked
 
-        desk._start, desk._gather, dreamer.first = starting, gathering, watched
+        bridge._start, bridge._gather, simulator.first = starting, gathering, watched
 
-    def spying(trainer, lanes):
-        crew: Any = making(trainer, lanes)
-        for cohort in crew.cohorts:
+    def spying(plan, evaluation_envs):
+        runner: Any = make_runner(plan, evaluation_envs)
+        for cohort in runner.cohorts:
             watch(cohort)
-        return crew
+        return runner
 
-    monkeypatch.setattr(Trainer, "make_crew", spying)
-    trainer.run(None)
-    assert len(kept) == 40 * len(cohorts_of(trainer))
-    o, a = trainer.space.observation, trainer.space.action
+    monkeypatch.setattr("bires.training.loop.make_runner", spying)
+    loop.run(None)
+    assert len(kept) == 40 * len(cohorts_of(loop))
+    o, a = plan.space.observation, plan.space.action
     seen = 0
     for storage, positions, nearby in kept:
         for i in range(len(storage)):
@@ -107,16 +109,18 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
     ],
 )
 def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
-    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
+    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     quick.pop("quiet")
     quick |= {"steps": 70, "eval_every": 70, "replay": 40}
     config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
-    train(config, tmp_path / "straight", Options(workers=0))
+    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     for steps in (27, 22):
         with pytest.raises(Stopped):
-            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * steps), True))
-    train(config, tmp_path / "stopped", Options(workers=2))
+            begin_or_continue(
+                config, tmp_path / "stopped", Options(workers=0), stop=partial(next, iter([False] * steps), True)
+            )
+    begin_or_continue(config, tmp_path / "stopped", Options(workers=2))
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
     left, right = arrays(tmp_path / "straight"), arrays(tmp_path / "stopped")
     assert any(".model." in name or "state/model" in name for name in left) == (model == "learned")

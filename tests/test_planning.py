@@ -11,7 +11,7 @@ from bires.agents.base import Hyper, Planning
 from bires.agents.networks import Actor, Critic, Dense, actor, critic
 from bires.agents.optimisers import init as adam
 from bires.planning import dyna, mve, recipe
-from bires.planning.base import Dreams, Imagined, Planner
+from bires.planning.base import Imagination, Imagined, Planner
 from bires.rules import RULES
 from bires.types import Transition
 from tests import environments  # noqa: F401
@@ -163,7 +163,7 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
     hyper = hyper._replace(own={**hyper.own, "tau": jnp.float32(0.1), "actor_lr": jnp.float32(1e-2)})
     nearby = Imagined(*(jnp.asarray(rng.normal(size=(2, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
     alive = jnp.array(True)
-    found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, Dreams(nearby), alive)
+    found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, Imagination(nearby), alive)
 
     @jax.jit
     def by_parts(step):
@@ -185,7 +185,7 @@ def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_no
     broken = Imagined(jnp.zeros((1, 8, 2)), jnp.full((1, 8), jnp.inf), jnp.zeros((1, 8, 3)))
     for steps, alive in ((1, False), (0, True)):
         _, seen, _ = planned_update(
-            planner_for(), state, hyper_for(steps=steps), batch, Dreams(broken), jnp.array(True)
+            planner_for(), state, hyper_for(steps=steps), batch, Imagination(broken), jnp.array(True)
         )
         assert bool(seen.alive) is alive
 

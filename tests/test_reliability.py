@@ -22,8 +22,10 @@ from bires.runs.lock import LostLock
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
-from bires.training.running import train
-from bires.training.trainer import Trainer
+from bires.training.launch import begin_or_continue
+from bires.training.launch import newest as newest_whole
+from bires.training.loop import TrainingLoop
+from bires.training.plan import make_plan
 from tests.test_training import arrays, assert_same_state, cohorts_of, contents
 
 
@@ -37,7 +39,7 @@ def stopped(tmp_path, quick):
     config = configured(quick)
     store = Store(tmp_path / "run")
     with pytest.raises(Stopped):
-        train(config, tmp_path / "run", Options(workers=0), stop=lambda: store.steps() == [30, 0])
+        begin_or_continue(config, tmp_path / "run", Options(workers=0), stop=lambda: store.steps() == [30, 0])
     return config, store
 
 
@@ -105,10 +107,8 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     config, store = stopped
     MALICE[kind](newest(store))
     said: list[str] = []
-    trainer = Trainer(config, bires.runs.folder.Folder(store.path.parent), Options(workers=0, say=said.append))
-    from bires.training.running import newest as newest_whole
-
-    checkpoint = newest_whole(trainer)
+    plan = make_plan(config, Options(workers=0))
+    checkpoint = newest_whole(plan, bires.runs.folder.Folder(store.path.parent), said.append)
     assert checkpoint is not None
     assert checkpoint.step == 0
     assert "checkpoint at step 30 is left out" in said[0]
@@ -125,7 +125,7 @@ def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
     rewrite_meta(newest(store), lambda meta: meta["replay"][-1].update(sha256=sha256))
     before = contents(tmp_path / "run")
     with pytest.raises(bires.UserError, match="cannot be used; nothing was changed"):
-        train(config, tmp_path / "run", Options(workers=0))
+        begin_or_continue(config, tmp_path / "run", Options(workers=0))
     assert contents(tmp_path / "run") == before
 
 
@@ -135,7 +135,7 @@ def test_when_no_checkpoint_is_whole_the_run_is_not_begun_again(stopped, tmp_pat
         (store.path / f"step-{step:012d}" / "meta.json").write_text("{}")
     before = contents(tmp_path / "run")
     with pytest.raises(bires.UserError, match=r"(?s)No checkpoint .* can be used; nothing was changed.*begin again"):
-        train(config, tmp_path / "run", Options(workers=0))
+        begin_or_continue(config, tmp_path / "run", Options(workers=0))
     assert contents(tmp_path / "run") == before
 
 
@@ -149,52 +149,53 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
         return any(0 < step < 60 for step in seen)
 
     with pytest.raises(Stopped) as stopped:
-        train(config, tmp_path / "often", Options(workers=0, checkpoint_minutes=1e-9), stop=look)
+        begin_or_continue(config, tmp_path / "often", Options(workers=0, checkpoint_minutes=1e-9), stop=look)
     assert 0 < stopped.value.step < 60
-    train(config, tmp_path / "often", Options(workers=0))
-    train(config, tmp_path / "once", Options(workers=0))
+    begin_or_continue(config, tmp_path / "often", Options(workers=0))
+    begin_or_continue(config, tmp_path / "once", Options(workers=0))
     assert contents(tmp_path / "often") == contents(tmp_path / "once")
     with pytest.raises(bires.UserError, match="--checkpoint-minutes was given 0"):
-        train(config, tmp_path / "never", Options(checkpoint_minutes=0))
+        begin_or_continue(config, tmp_path / "never", Options(checkpoint_minutes=0))
 
 
 def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypatch):
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
-    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
+    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     config = configured(quick)
-    train(config, tmp_path / "straight", Options(workers=0))
+    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     stops, step = [], 0
     for moment in (19, 20, 20, 21, 30, 31, 40, 59):
         rounds = iter([False] * (moment - step))
         with pytest.raises(Stopped) as stopped:
-            train(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, rounds, True))
+            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(next, rounds, True))
         step = stopped.value.step
         stops.append(step)
     assert stops == [19, 20, 20, 21, 30, 31, 40, 59]
-    train(config, tmp_path / "stopped", Options(workers=0))
+    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
 
 
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(helpers, "PATIENCE_S", 6.0)
     config = configured(quick, seed=(0, 1))
-    train(config, tmp_path / "calm", Options(workers=2))
+    begin_or_continue(config, tmp_path / "calm", Options(workers=2))
     hung: list[int] = []
 
-    def hang(trainer: Trainer) -> bool:
-        if trainer.step == 40 and not hung:
-            hung.extend(cohorts_of(trainer)[0].pool.worker_pids()[:1])
+    def hang(loop: TrainingLoop) -> bool:
+        if loop.step == 40 and not hung:
+            hung.extend(cohorts_of(loop)[0].pool.worker_pids()[:1])
             os.kill(hung[0], signal.SIGSTOP)
         return False
 
     folder = bires.runs.folder.Folder(tmp_path / "hung")
     folder.path.mkdir()
-    trainer = Trainer(config, folder, Options(workers=2))
-    folder.create(config, trainer.members, {})
-    trainer.run(None, lambda: hang(trainer))
+    plan = make_plan(config, Options(workers=2))
+    loop = TrainingLoop(plan, folder, Options(workers=2))
+    folder.create(config, plan.members, {})
+    loop.run(None, lambda: hang(loop))
     assert hung
-    assert sum(cohort.pool.healed for cohort in cohorts_of(trainer)) == 1
+    assert sum(cohort.pool.healed for cohort in cohorts_of(loop)) == 1
     assert contents(tmp_path / "calm") == contents(tmp_path / "hung")
     assert_same_state(tmp_path / "calm", tmp_path / "hung")
 
@@ -254,7 +255,7 @@ def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, qui
 TAKEN = "process 1 on another machine\nanother machine\n0 000000000001"
 
 
-@pytest.mark.parametrize(("owner", "name"), [(Trainer, "_steps"), (Cohort, "evaluate"), (Cohort, "take_metrics")])
+@pytest.mark.parametrize(("owner", "name"), [(TrainingLoop, "_steps"), (Cohort, "evaluate"), (Cohort, "take_metrics")])
 def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, monkeypatch, owner, name):
     """Another machine takes the folder over in the last round, the last evaluation, or before the last row."""
     monkeypatch.setattr("bires.runs.lock.LOST_S", 0.0)
@@ -262,7 +263,7 @@ def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, m
 
     def asleep(self, *arguments):
         found = real(self, *arguments)
-        clock = self.step if owner is Trainer else self.desk._clock
+        clock = self.step if owner is TrainingLoop else self.bridge._clock
         if clock == 60:
             (out / ".lock").write_text(TAKEN)
             kept.append((contents(out), Store(out).steps()))
@@ -270,7 +271,7 @@ def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, m
 
     monkeypatch.setattr(owner, name, asleep)
     with pytest.raises(LostLock, match="taken over"):
-        train(configured(quick), out, Options(workers=0, cohorts="threads"))
+        begin_or_continue(configured(quick), out, Options(workers=0, cohorts="threads"))
     assert (contents(out), Store(out).steps()) == kept[-1]
     assert (out / ".lock").read_text() == TAKEN
 
@@ -278,11 +279,13 @@ def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, m
 @pytest.mark.parametrize("algorithm", ["ddpg", "dyna-ddpg"])
 def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
     """Checkpoints look for diverged members, too, and come when time has passed."""
-    monkeypatch.setattr("bires.training.trainer.STRIDE", 1)
-    monkeypatch.setattr("bires.training.trainer.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
+    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     settings = {"log_every": 1000, "replay": 60, "critic_lr": [1e-3, 1e30], "algorithm": algorithm}
     for name, minutes in (("once", 1e6), ("often", 1e-9)):
-        train(configured(quick, **settings), tmp_path / name, Options(workers=0, checkpoint_minutes=minutes))
+        begin_or_continue(
+            configured(quick, **settings), tmp_path / name, Options(workers=0, checkpoint_minutes=minutes)
+        )
     rows = (tmp_path / "once" / "members.csv").read_text().splitlines()
     assert "diverged" in rows[2]
     assert contents(tmp_path / "once") == contents(tmp_path / "often")

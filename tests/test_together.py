@@ -17,7 +17,7 @@ from bires.runs.checkpoint import Store
 from bires.runs.run import Run
 from bires.settings.options import Options
 from bires.studies import estimate, plan, together
-from bires.studies.progress import Board, last_step
+from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.run import StudyStopped, fill
 from bires.studies.together import Machine, at_once
 from bires.training.display import Display
@@ -78,33 +78,33 @@ def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, h
 
 def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     (job,) = study(tmp_path, ("Swimmer",), steps=3_000, eval_every=500)
-    crowd: list[together.Running] = []
-    launch = together.Crowd._launch
+    scheduler: list[together.Running] = []
+    launch = together.PopulationScheduler._launch
 
     def watched(self, job):
         one = launch(self, job)
-        crowd.append(one)
+        scheduler.append(one)
         return one
 
-    follow = Board.follow
+    follow = ProgressBoard.follow
 
     def killing(self, job):
         follow(self, job)
-        if len(crowd) == 1 and max(Store(job.path).steps(), default=0) > 0:
-            crowd[0].process.kill()
+        if len(scheduler) == 1 and max(Store(job.path).steps(), default=0) > 0:
+            scheduler[0].process.kill()
 
-    monkeypatch.setattr(together.Crowd, "_launch", watched)
-    monkeypatch.setattr(Board, "follow", killing)
+    monkeypatch.setattr(together.PopulationScheduler, "_launch", watched)
+    monkeypatch.setattr(ProgressBoard, "follow", killing)
     outcome = fill([job], Options(), Display(quiet=True), at_once(1, None))
     assert not outcome.failures
     assert outcome.runs[0].finished
-    assert len(crowd) == 2
+    assert len(scheduler) == 2
 
 
 def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
     """One population is under way at a known pace; a long one is not begun beside it."""
     short, long = study(tmp_path, ("Swimmer",))[0], study(tmp_path, ("Hopper",), steps=50_000_000)[0]
-    monkeypatch.setattr(together.Crowd, "_pace", lambda self, one: 100.0)
+    monkeypatch.setattr(together.PopulationScheduler, "_pace", lambda self, one: 100.0)
     monkeypatch.setattr(together, "look_at_machine", lambda: Machine("cpu", 1, 8 * 10**9))
     with pytest.raises(StudyStopped, match="1 of 2 populations done"):
         fill([short, long], Options(), Display(quiet=True), at_once(1, 3.0))
@@ -115,12 +115,12 @@ def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
 def test_what_does_not_fit_beside_others_waits(tmp_path, monkeypatch):
     jobs = study(tmp_path)
     monkeypatch.setattr(estimate, "memory", lambda job: 6 * 10**9)
-    monkeypatch.setattr(together.Crowd, "_launch", lambda self, job: SimpleNamespace(job=job))
+    monkeypatch.setattr(together.PopulationScheduler, "_launch", lambda self, job: SimpleNamespace(job=job))
     for memory, begun in ((10 * 10**9, 1), (20 * 10**9, 2)):
-        crowd = together.Crowd(Machine("cpu", 2, memory), 2, Options(), Display(quiet=True), None)
+        scheduler = together.PopulationScheduler(Machine("cpu", 2, memory), 2, Options(), Display(quiet=True), None)
         waiting = list(jobs)
-        crowd._begin(waiting, [])
-        assert [one.job for one in crowd.running] == jobs[:begun]
+        scheduler._begin(waiting, [])
+        assert [one.job for one in scheduler.running] == jobs[:begun]
         assert waiting == jobs[begun:]
 
 

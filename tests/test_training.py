@@ -24,9 +24,10 @@ from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
-from bires.training.runners import Threads
-from bires.training.running import train
-from bires.training.trainer import Trainer
+from bires.training.launch import begin_or_continue
+from bires.training.loop import TrainingLoop
+from bires.training.plan import make_plan
+from bires.training.runners import ThreadRunner
 from tests import environments
 
 MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
@@ -56,14 +57,14 @@ def assert_same_state(a, b):
 
 def values_of(run, observation):
     """Q(s, μ(s)) of every member at one observation."""
-    trainer = Trainer(run.config, Folder(run.path), Options(workers=0))
+    plan = make_plan(run.config, Options(workers=0))
     from bires.runs.arrays import unflatten_learners
     from bires.runs.policies import newest_checkpoint
 
-    count = len(trainer.members)
-    learner = unflatten_learners(trainer.program, newest_checkpoint(run.path), np.arange(count))
+    count = len(plan.members)
+    learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
     seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
-    return np.asarray(population.policy(trainer.program, learner, seen)[1])[:, 0]
+    return np.asarray(population.policy(plan.program, learner, seen)[1])[:, 0]
 
 
 LEARN: dict[str, Any] = {
@@ -104,10 +105,10 @@ def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
     assert values_of(paper, [1.0])[0] == pytest.approx(1 / (1 - 0.8 * 0.9), abs=0.3)
 
 
-def cohorts_of(trainer: Trainer) -> list[Cohort]:
-    """Those of a trainer whose cohorts are in this process."""
-    assert isinstance(trainer.crew, Threads)
-    return trainer.crew.cohorts
+def cohorts_of(loop: TrainingLoop) -> list[Cohort]:
+    """Those of a run whose cohorts are in this process."""
+    assert isinstance(loop.runner, ThreadRunner)
+    return loop.runner.cohorts
 
 
 def test_the_actor_finds_the_best_action(tmp_path):
@@ -124,10 +125,11 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
         "pendulum-swingup", quick | {"algorithm": MODEL_FREE, "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]}
     )
     assert len(grid.members(config)) == 5 * 7 + 1
-    trainer = Trainer(config, Folder(tmp_path), Options())
-    Folder(tmp_path).create(config, trainer.members, {})
-    trainer.run(None)
-    cohorts = cohorts_of(trainer)
+    plan = make_plan(config, Options())
+    loop = TrainingLoop(plan, Folder(tmp_path), Options())
+    Folder(tmp_path).create(config, plan.members, {})
+    loop.run(None)
+    cohorts = cohorts_of(loop)
     sizes = {len(cohort.members) for cohort in cohorts}
     devices = len({cohort.device for cohort in cohorts})
     learn: Any = cohorts[0].compiled.learn
@@ -266,7 +268,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, q
     before = contents(out)
     said: list[str] = []
     settings = {k: v for k, v in quick.items() if k != "quiet"}
-    train(make_config("pendulum-swingup", settings), out, Options(say=said.append))
+    begin_or_continue(make_config("pendulum-swingup", settings), out, Options(say=said.append))
     assert "finished" in said[0]
     with pytest.raises(bires.UserError, match=r"(?s)another configuration.*--batch: 8 there, 16 now"):
         bires.train("pendulum-swingup", out=out, **(quick | {"batch": 16}))
@@ -287,7 +289,7 @@ def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(tmp_path, q
     config = make_config("pendulum-swingup", settings)
     store = Store(out)
     with pytest.raises(Stopped):
-        train(config, out, Options(workers=0), stop=lambda: len(store.steps()) == 2)
+        begin_or_continue(config, out, Options(workers=0), stop=lambda: len(store.steps()) == 2)
     newest = store.path / f"step-{store.steps()[0]:012d}"
     weights = newest / "arrays.safetensors"
     if damage == "truncate":
@@ -301,10 +303,10 @@ def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(tmp_path, q
     else:
         sorted(store.path.glob("replay-*"))[-1].unlink()
     said: list[str] = []
-    train(config, out, Options(workers=0, say=said.append))
+    begin_or_continue(config, out, Options(workers=0, say=said.append))
     assert any("is left out" in text for text in said)
     straight = tmp_path / "straight"
-    train(config, straight, Options(workers=0))
+    begin_or_continue(config, straight, Options(workers=0))
     assert contents(out) == contents(straight)
     last = {k: v for k, v in arrays(out).items() if k.startswith("state/")}
     for name, array in last.items():
@@ -332,14 +334,14 @@ def test_evaluations_and_tables(tmp_path, quick):
 def test_too_little_memory_is_refused_with_what_would_fit(tmp_path):
     with pytest.raises(bires.UserError, match=r"needs .* GB of memory.*--replay \d+ would fit"):
         bires.train("Humanoid", seeds=60, out=tmp_path / "run", quiet=True, replay=10**6, steps=10**6)
-    assert not (tmp_path / "run" / "evaluations.csv").exists()
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", SHORT)
 def test_all_33_tasks_train(tmp_path, task):
     config = Config(task, steps=80, warmup=30, eval_every=80, eval_episodes=1, replay=80, log_every=40)
-    train(config, tmp_path, Options(workers=0))
+    begin_or_continue(config, tmp_path, Options(workers=0))
     assert bires.load(tmp_path).members["status"].tolist() == ["finished"]
 
 

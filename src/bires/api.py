@@ -12,14 +12,12 @@ from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock
 from bires.runs.run import Run
-from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options
-from bires.settings.validation import validate
 from bires.training.display import Display
-from bires.training.running import newest
+from bires.training.launch import newest
+from bires.training.plan import make_plan
 from bires.training.start import start
-from bires.training.trainer import Trainer
 
 
 def train(
@@ -76,11 +74,10 @@ def lengthen(path: Path, steps: int) -> None:
         raise UserError(
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
         )
-    longer = replace(run.config, steps=steps)
-    validate(longer)
     if not Store(path).steps():
         raise UserError(f"{path} has no checkpoint to go on from; nothing was changed. Train anew, with another --out.")
     if steps > run.config.steps:
+        plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
         with Lock(path, Options.patience):
-            newest(Trainer(run.config, Folder(path), Options(workers=0)))  # or it cannot go on, and is left as it is
-            Folder(path).lengthen(steps, grid.members(longer))
+            newest(plan, Folder(path))  # or it cannot go on, and is left as it is
+            Folder(path).lengthen(steps, plan.members)

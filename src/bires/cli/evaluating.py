@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import probe, step_seconds
 from bires.envs.pool import Pool
+from bires.envs.timing import step_seconds
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.hardware import choose_workers
@@ -25,7 +26,7 @@ from bires.runs.run import Run
 from bires.runs.tables import Table
 from bires.settings import grid
 from bires.settings.recipes import recipe_of
-from bires.training.evaluation import Lanes, evaluate, lanes_per_member
+from bires.training.evaluation import EvaluationBridge, evaluate, evaluation_environments
 
 
 def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
@@ -41,17 +42,18 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     ids = np.array(list(dict.fromkeys(chosen)) or range(len(everybody)))
     members = [everybody[i] for i in ids]
     made = recipe_of(run.config)
-    space = probe(made)
+    with closing(made.build()) as environment:
+        space, step_s = environment.space, step_seconds(environment)
     placement = hardware.place(len(members))
     program = make_program(run.config, everybody, space, 1)
-    count = choose_workers(len(members) * episodes, workers, made.portable, step_seconds(made))
-    per_member = lanes_per_member(len(members), episodes, count)
+    count = choose_workers(len(members) * episodes, workers, made.portable, step_s)
+    per_member = evaluation_environments(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
     try:
-        lanes = Lanes(pool, 0, members, replace(run.config, eval_episodes=episodes))
+        bridge = EvaluationBridge(pool, 0, members, replace(run.config, eval_episodes=episodes))
         learners = unflatten_learners(program, checkpoint, ids)
-        judge = compiled(program, False, placement.options).judge
-        rows = evaluate(lanes, judge, learners, np.ones(len(members), bool), checkpoint.step)
+        evaluate_members = compiled(program, False, placement.options).evaluate_members
+        rows = evaluate(bridge, evaluate_members, learners, np.ones(len(members), bool), checkpoint.step)
         failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
     finally:
         pool.close()

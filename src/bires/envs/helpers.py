@@ -89,7 +89,7 @@ def split(group: Sequence[int], workers: int, worker: int) -> list[int]:
     return [int(slot) for slot in np.array_split(np.asarray(group, int), workers)[worker]]
 
 
-class Aside:
+class StepThread:
     """A thread that does some work while its owner does something else."""
 
     def __init__(self, work: Callable[..., None]) -> None:

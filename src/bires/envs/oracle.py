@@ -7,6 +7,7 @@ memory with the workers; a worker answers its part of the rows with one environm
 from __future__ import annotations
 
 import traceback
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,11 @@ class Oracle:
         questions.successor[row] = physics.read()
 
 
-def check(recipe: Recipe, steps: int = 8) -> int:
+def check(recipe: Recipe, first: Environment, steps: int = 8) -> int:
     """The size of a task's physics state, or a refusal: a second environment, set to each state, must do the same."""
     try:
-        return compare(recipe, steps)
+        with closing(recipe.build()) as second:
+            return compare(recipe, first, second, steps)
     except UserError:
         raise
     except Exception as error:
@@ -87,28 +89,24 @@ def check(recipe: Recipe, steps: int = 8) -> int:
         ) from error
 
 
-def compare(recipe: Recipe, steps: int) -> int:
-    first, second = recipe.build(), recipe.build()
-    try:
-        first.reset(1)
-        second.reset(2)
-        mine, other = first.physics(), second.physics()
-        if mine is None or other is None:
-            raise missing(recipe.id)
-        rng = np.random.default_rng(0)
-        for _ in range(steps):
-            action = rng.uniform(first.space.low, first.space.high).astype(np.float32)
-            other.write(mine.read())
-            did, imagined = first.step(action), second.step(action)
-            for name in ("observation", "reward"):
-                if not same_bits(getattr(did, name), getattr(imagined, name)):
-                    raise inexact(recipe.id, name)
-            if did.terminated or did.truncated:
-                first.reset(1)
-        return mine.size
-    finally:
-        first.close()
-        second.close()
+def compare(recipe: Recipe, first: Environment, second: Environment, steps: int) -> int:
+    """Steps two environments side by side, the second always from the state of the first."""
+    first.reset(1)
+    second.reset(2)
+    mine, other = first.physics(), second.physics()
+    if mine is None or other is None:
+        raise missing(recipe.id)
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        action = rng.uniform(first.space.low, first.space.high).astype(np.float32)
+        other.write(mine.read())
+        did, imagined = first.step(action), second.step(action)
+        for name in ("observation", "reward"):
+            if not same_bits(getattr(did, name), getattr(imagined, name)):
+                raise inexact(recipe.id, name)
+        if did.terminated or did.truncated:
+            first.reset(1)
+    return mine.size
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -1,4 +1,4 @@
-"""All environments of a run: in this process, or spread over worker processes that share the board's memory."""
+"""All environments of a run: in this process, or spread over worker processes that share memory with this one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from bires.envs.adapter import Recipe
-from bires.envs.helpers import LOST, QUESTIONS, Aside, Worker, split
+from bires.envs.helpers import LOST, QUESTIONS, StepThread, Worker, split
 from bires.envs.oracle import Oracle, Questions
 from bires.envs.slots import ACTIVE, Layout, Slots, Start
 from bires.envs.worker import send, shared
@@ -35,9 +35,9 @@ class Pool:
         groups: Sequence[Sequence[int]],
         workers: int,
         oracle: OracleNeeds | None = None,
-        aside: bool = False,
+        in_thread: bool = False,
     ) -> None:
-        """``aside``: without workers, steps are taken in a thread, so that there is time between `send` and `wait`."""
+        """``in_thread``: without workers, steps are taken in a thread, so that `send` does not wait for them."""
         self.count = sum(len(group) for group in groups)
         self.groups = [np.asarray(group, int) for group in groups]
         self.failures: dict[int, str] = {}
@@ -59,12 +59,12 @@ class Pool:
         measured = Layout()
         shared(measured, setup)
         self._memory = memory(measured.nbytes)
-        self.board, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
+        self.arrays, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
         self._under_way = False
         """Whether a step was asked for that this process is to take."""
-        self._local = Slots(recipe, self.board) if workers == 0 else None
+        self._local = Slots(recipe, self.arrays) if workers == 0 else None
         self._oracle = Oracle(recipe) if workers == 0 else None
-        self._aside = Aside(self._local.step) if self._local is not None and aside else None
+        self._step_thread = StepThread(self._local.step) if self._local is not None and in_thread else None
         self._workers = [
             Worker(
                 setup | {"groups": [split(group, workers, w) for group in groups], "share": [w, workers]},
@@ -92,18 +92,18 @@ class Pool:
         for start in starts:
             self._starts[start.slot] = start
             self._log.restart(start)
-            self.board.episode[start.slot] = start.episode
+            self.arrays.episode[start.slot] = start.episode
 
     def forget(self, slot: int) -> None:
         """A slot that takes no more steps, wherever it was."""
-        self.board.rest(slot)
+        self.arrays.rest(slot)
         self.rest([replace(self._starts[slot], episode=0, actions=())])
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Starts slots; returns when all of them have their first observation."""
         self.rest(starts)
         for start in starts:
-            self.board.status[start.slot] = ACTIVE
+            self.arrays.status[start.slot] = ACTIVE
         if self._local is not None:
             for start in starts:
                 self._local.begin(start)
@@ -115,25 +115,25 @@ class Pool:
             self._await(worker)
 
     def send(self, group: int) -> None:
-        """Lets a group take one step with the actions on the board."""
+        """Lets a group take one step with the actions in the arrays."""
         slots = self.groups[group]
-        self._episode[slots] = self.board.episode[slots]
-        self._stepped[slots] = self.board.status[slots] == ACTIVE
+        self._episode[slots] = self.arrays.episode[slots]
+        self._stepped[slots] = self.arrays.status[slots] == ACTIVE
         going = slots[self._stepped[slots]]
         self._under_way = self._local is not None
-        if self._aside is not None:
-            self._aside.start(slots.tolist())
+        if self._step_thread is not None:
+            self._step_thread.start(slots.tolist())
         for worker in self._workers:
             if worker.setup["groups"][group]:
                 worker.ask_to_step(group)
-        self._log.record(going, self.board.action)
+        self._log.record(going, self.arrays.action)
 
     def wait(self, group: int) -> None:
-        """Returns when the group's step is done and the board shows it; without workers, that is when it is taken."""
+        """Returns when the group's step is done and the arrays show it; without workers, that is when it is taken."""
         if self._local is not None and self._under_way:
             self._under_way = False
-            if self._aside is not None:
-                self._aside.finish()
+            if self._step_thread is not None:
+                self._step_thread.finish()
             else:
                 self._local.step(self.groups[group].tolist())
             self._collect(self._local)
@@ -141,7 +141,7 @@ class Pool:
             while group in worker.pending:
                 self._await(worker)
         slots = self.groups[group]
-        self._log.forget(slots[self.board.first[slots]])
+        self._log.forget(slots[self.arrays.first[slots]])
 
     def ask(self, owner: np.ndarray, state: np.ndarray, action: np.ndarray) -> None:
         """Puts questions to the oracle: what would happen in these physics states with these actions?"""
@@ -163,14 +163,14 @@ class Pool:
 
     def running(self, slot: int) -> Start:
         """How to rebuild the slot as it is now."""
-        episode = int(self.board.episode[slot])
+        episode = int(self.arrays.episode[slot])
         return replace(self._starts[slot], episode=episode, actions=self._log.actions(slot))
 
     def close(self) -> None:
         for worker in self._workers:
             worker.kill()
-        if self._aside is not None:
-            self._aside.close()
+        if self._step_thread is not None:
+            self._step_thread.close()
         if self._local is not None:
             self._local.close()
         if self._oracle is not None:
@@ -196,7 +196,7 @@ class Pool:
     def _heal(self, worker: Worker) -> None:
         """A new process in the place of the old, its episodes rebuilt up to the steps that were under way."""
         self.healed += 1
-        owed, actions = list(worker.pending), self.board.action[worker.slots].copy()
+        owed, actions = list(worker.pending), self.arrays.action[worker.slots].copy()
         for _ in range(ATTEMPTS):
             try:
                 worker.kill()
@@ -211,7 +211,7 @@ class Pool:
                 f"An environment worker ended {ATTEMPTS} times before it was ready (what it said is above). Not enough "
                 "memory, perhaps; --workers 0 steps the environments in this process."
             )
-        self.board.action[worker.slots] = actions
+        self.arrays.action[worker.slots] = actions
         worker.pending.clear()
         for group in owed:
             if group is None:
@@ -227,7 +227,7 @@ class Pool:
         steps = [group for group in owed if group is not None and group != QUESTIONS]
         behind = {slot for group in steps for slot in worker.setup["groups"][group] if self._stepped[slot]}
         alive = [slot for slot in worker.slots if slot in self._starts and slot not in self.failures]
-        idle = [slot for slot in alive if self.board.status[slot] != ACTIVE and slot not in behind]
+        idle = [slot for slot in alive if self.arrays.status[slot] != ACTIVE and slot not in behind]
         rebuilt = []
         for slot in alive:
             start = self.running(slot)

@@ -62,11 +62,11 @@ class Layout:
 
 
 def report_width(space: Space) -> int:
-    """The numbers in a row of `Board.report`."""
+    """The numbers in a row of `SharedArrays.report`."""
     return 3 if space.pixels is not None else 3 + 2 * space.observation
 
 
-class Board:
+class SharedArrays:
     """What slots and population exchange, one row per slot."""
 
     def __init__(self, layout: Layout, slots: int, space: Space, physics: int = 0) -> None:
@@ -103,11 +103,11 @@ class Board:
 
 
 class Slots:
-    """The environments of some rows of a board."""
+    """The environments of some rows of the shared arrays."""
 
-    def __init__(self, recipe: Recipe, board: Board) -> None:
+    def __init__(self, recipe: Recipe, arrays: SharedArrays) -> None:
         self._recipe = recipe
-        self._board = board
+        self._arrays = arrays
         self._environments: dict[int, Environment] = {}
         self._starts: dict[int, Start] = {}
         self.failures: dict[int, str] = {}
@@ -122,7 +122,7 @@ class Slots:
     def step(self, slots: Iterable[int]) -> None:
         """One step of every active slot among these."""
         for slot in slots:
-            if self._board.status[slot] == ACTIVE:
+            if self._arrays.status[slot] == ACTIVE:
                 self._guard(slot, self._step, slot)
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class Slots:
         try:
             action(*arguments)
         except Exception:
-            self._board.status[slot] = FAILED
+            self._arrays.status[slot] = FAILED
             self.failures[slot] = traceback.format_exc()
 
     def _begin(self, start: Start) -> None:
@@ -141,43 +141,43 @@ class Slots:
             self._environments[start.slot] = self._recipe.build()
         self._start_episode(start.slot, start.episode)
         for action in start.actions:
-            self._board.action[start.slot] = action
+            self._arrays.action[start.slot] = action
             self._step(start.slot)
 
     def _start_episode(self, slot: int, episode: int) -> None:
         start = self._starts[slot]
         observation = self._environments[slot].reset(episode_seed(start.seed, start.stream, episode, start.evaluation))
         require_finite(observation)
-        board = self._board
-        board.observation[slot] = observation
-        board.episode[slot] = episode
-        board.first[slot] = True
-        board.status[slot] = ACTIVE
+        arrays = self._arrays
+        arrays.observation[slot] = observation
+        arrays.episode[slot] = episode
+        arrays.first[slot] = True
+        arrays.status[slot] = ACTIVE
 
     def _step(self, slot: int) -> None:
-        board = self._board
+        arrays = self._arrays
         environment = self._environments[slot]
-        physics = environment.physics() if board.physics.shape[1] else None
+        physics = environment.physics() if arrays.physics.shape[1] else None
         if physics is not None:
-            board.physics[slot] = physics.read()
-        outcome = environment.step(board.action[slot])
+            arrays.physics[slot] = physics.read()
+        outcome = environment.step(arrays.action[slot])
         require_finite(outcome.observation, outcome.reward)
         if physics is not None:
-            board.next_physics[slot] = physics.read()
-        board.next_observation[slot] = outcome.observation
-        board.reward[slot] = outcome.reward
-        board.terminated[slot] = outcome.terminated
-        board.truncated[slot] = outcome.truncated
-        board.life_lost[slot] = outcome.life_lost
-        board.first[slot] = False
-        board.observation[slot] = outcome.observation
+            arrays.next_physics[slot] = physics.read()
+        arrays.next_observation[slot] = outcome.observation
+        arrays.reward[slot] = outcome.reward
+        arrays.terminated[slot] = outcome.terminated
+        arrays.truncated[slot] = outcome.truncated
+        arrays.life_lost[slot] = outcome.life_lost
+        arrays.first[slot] = False
+        arrays.observation[slot] = outcome.observation
         if outcome.terminated or outcome.truncated:
             start = self._starts[slot]
-            following = int(board.episode[slot]) + start.stride
+            following = int(arrays.episode[slot]) + start.stride
             if start.limit is None or following < start.limit:
                 self._start_episode(slot, following)
             else:
-                board.status[slot] = IDLE
+                arrays.status[slot] = IDLE
 
 
 def require_finite(observation: np.ndarray, reward: float = 0.0) -> None:

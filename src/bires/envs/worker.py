@@ -1,7 +1,7 @@
-"""A process that steps some slots: started with the file descriptors of its pipe and of the shared board.
+"""A process that steps some slots: started with the file descriptors of its pipe and of the shared arrays.
 
 A message is a length and that many bytes: one byte names a group of slots to step, or (``?``) asks for answers to the
-questions that are on the board; anything longer is JSON.
+questions in the shared arrays; anything longer is JSON.
 Every message is answered by one: empty, or JSON {slot: traceback} when slots failed.
 """
 
@@ -16,18 +16,18 @@ from typing import Any
 
 from bires.envs.adapter import Recipe
 from bires.envs.oracle import Oracle, Questions
-from bires.envs.slots import Board, Layout, Slots, Start
+from bires.envs.slots import Layout, SharedArrays, Slots, Start
 from bires.types import Space
 
 LENGTH = struct.Struct("<I")
 ASK = b"?"
 
 
-def shared(layout: Layout, setup: dict[str, Any]) -> tuple[Board, Questions]:
+def shared(layout: Layout, setup: dict[str, Any]) -> tuple[SharedArrays, Questions]:
     """The arrays that the pool and its workers share, in the order in which both sides lay them out."""
     space = Space(**setup["space"])
     physics, rows = setup["oracle"]["physics"], setup["oracle"]["rows"]
-    return Board(layout, setup["slots"], space, physics), Questions(layout, rows, space, physics)
+    return SharedArrays(layout, setup["slots"], space, physics), Questions(layout, rows, space, physics)
 
 
 def send(descriptor: int, message: bytes) -> None:
@@ -55,9 +55,9 @@ def serve(commands: int, replies: int, memory: int) -> None:
     """Answers messages until the other side closes the pipe."""
     setup: dict[str, Any] = json.loads(receive(commands))
     with mmap.mmap(memory, 0) as buffer:
-        board, questions = shared(Layout(buffer), setup)
+        arrays, questions = shared(Layout(buffer), setup)
         recipe = Recipe(**setup["recipe"])
-        mine, oracle = Slots(recipe, board), Oracle(recipe)
+        mine, oracle = Slots(recipe, arrays), Oracle(recipe)
         groups: list[list[int]] = setup["groups"]
         send(replies, b"")
         while True:

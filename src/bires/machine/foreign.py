@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 VERSION = (0, 3)
-"""Of XLA's foreign functions, as written down here; XLA takes functions of earlier versions, too."""
+"""The version of XLA's interface that this module was written for; later minor versions take its functions, too."""
+HEADER = "xla/ffi/api/c_api.h"
 WORD, ADDRESS = ctypes.c_size_t, ctypes.c_void_p
 TYPES = {1: np.dtype(bool), 4: np.dtype(np.int32), 6: np.dtype(np.uint8), 8: np.dtype(np.uint32), 11: np.dtype("f4")}
 """XLA's number of a type → NumPy's type."""
@@ -19,6 +22,21 @@ METADATA = 1
 """XLA's number of a call that only wants to know about the function."""
 INTERNAL = 13
 """XLA's number of an error that is not the caller's fault."""
+
+
+def installed_version() -> tuple[int, int] | None:
+    """The version of the interface that the installed jaxlib has; None: it does not say."""
+    try:
+        text = (Path(jax.ffi.include_dir()) / HEADER).read_text()
+    except (OSError, AttributeError):
+        return None
+    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
+    return (int(found["MAJOR"]), int(found["MINOR"])) if len(found) == 2 else None
+
+
+def fits(version: tuple[int, int] | None) -> bool:
+    """Whether functions written for `VERSION` work with a version of the interface."""
+    return version is not None and version[0] == VERSION[0] and version[1] >= VERSION[1]
 
 
 class Place(NamedTuple):

@@ -28,40 +28,40 @@ CPU_OPTIONS: dict[str, str | bool] = {
 }
 
 
-SPLIT = 32
+MEMBERS_FOR_TWO_COHORTS = 32
 """From so many members per accelerator on, two cohorts share it."""
 
 
-BESIDE = 4
+CORES_PER_GPU_PROCESS = 4
 """Cores that step the environments of one process beside an accelerator."""
-EACH = 8
+MEMBERS_PER_GPU_PROCESS = 8
 """From so many members per process on, cohorts beside an accelerator have processes of their own."""
-SHIFTS = 2
+WORKERS_PER_CORE = 2
 """Environment workers per core beside an accelerator: while one waits for its members' actions, another steps."""
-CREW = 4
+MEMBERS_PER_EXTRA_WORKER = 4
 """Members for which it pays to have one worker more than there are cores."""
 
 
-SMALL = 1e8
+FLOPS_FOR_SEVERAL_COHORTS = 1e8
 """Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
 
 
-SHARED = 3e8
+FLOPS_FOR_XLA_THREADS = 3e8
 """Floating-point operations of a member's step from which on several cores may share them."""
-ALONGSIDE = 3e7
+FLOPS_FOR_OVERLAP = 3e7
 """Those from which on it pays to let a member's environment step on another core meanwhile."""
 
 
-LONG_S = 20.0
+SECONDS_FOR_PROCESSES = 20.0
 """About how long a run takes from which on it pays to start a process for each cohort."""
-CALL_S = 0.5e-3
-CORE_FLOPS = 1e10
+SECONDS_PER_STEP = 0.5e-3
+FLOPS_PER_SECOND = 1e10
 """About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
 
 
-TELLING_S = 0.5e-3
+SECONDS_PER_WORKER_CALL = 0.5e-3
 """About what waking a worker and waiting for its reply costs on a busy machine."""
-FEW = 2
+CORES_WITHOUT_WORKERS = 2
 """Cores that need no help to be busy."""
 
 
@@ -150,7 +150,7 @@ def prepare() -> None:
         settings.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
+def processes_pay(members: int, steps: int, work: float, step_seconds: float) -> bool:
     """Whether cohorts should have processes of their own: for longer runs on several cores; with accelerators, if many.
 
     In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
@@ -160,15 +160,15 @@ def apart(members: int, steps: int, work: float, step_seconds: float) -> bool:
     prepare()
     here = cores() == 1 or "JAX_NUM_CPU_DEVICES" in os.environ
     if jax.default_backend() != "cpu":
-        here |= groups() < 2 or members < EACH * groups()
-    each = work / CORE_FLOPS + (step_seconds if step_seconds < math.inf else 0.0)
-    long = steps * (CALL_S + members * each / min(members, cores())) >= LONG_S
-    return long and not here and (members > 1 or work < SHARED)
+        here |= gpu_processes() < 2 or members < MEMBERS_PER_GPU_PROCESS * gpu_processes()
+    each = work / FLOPS_PER_SECOND + (step_seconds if step_seconds < math.inf else 0.0)
+    long = steps * (SECONDS_PER_STEP + members * each / min(members, cores())) >= SECONDS_FOR_PROCESSES
+    return long and not here and (members > 1 or work < FLOPS_FOR_XLA_THREADS)
 
 
-def groups() -> int:
+def gpu_processes() -> int:
     """How many processes share an accelerator, when several do."""
-    return max(1, cores() // BESIDE)
+    return max(1, cores() // CORES_PER_GPU_PROCESS)
 
 
 def can_share() -> bool:
@@ -215,15 +215,15 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
     options: dict[str, str | bool] = {}
     spare = False
     if devices[0].platform == "cpu":
-        little = members * work < SMALL and "JAX_NUM_CPU_DEVICES" not in os.environ
+        little = members * work < FLOPS_FOR_SEVERAL_COHORTS and "JAX_NUM_CPU_DEVICES" not in os.environ
         count = 1 if little and not processes else min(members, len(devices))
-        threads = members < cores() and work >= SHARED
-        spare = 2 * members <= cores() and ALONGSIDE <= work < SHARED
+        threads = members < cores() and work >= FLOPS_FOR_XLA_THREADS
+        spare = 2 * members <= cores() and FLOPS_FOR_OVERLAP <= work < FLOPS_FOR_XLA_THREADS
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
         prefer_precision()
-        few = len(devices) * (2 if members >= SPLIT * len(devices) else 1)
-        count = min(members, max(len(devices), groups()) if processes else few)
+        few = len(devices) * (2 if members >= MEMBERS_FOR_TWO_COHORTS * len(devices) else 1)
+        count = min(members, max(len(devices), gpu_processes()) if processes else few)
     cohorts = tuple(np.array_split(np.arange(members), count))
     return Placement(tuple(devices[i % len(devices)] for i in range(count)), cohorts, options, spare)
 
@@ -247,10 +247,13 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
     if members == 1 or cores() == 1 or not portable:
         return 0
     alone = jax.default_backend() == "cpu"
-    busy = alone and cores() <= FEW and step_seconds < math.inf
-    if busy or members * step_seconds < TELLING_S:
+    busy = alone and cores() <= CORES_WITHOUT_WORKERS and step_seconds < math.inf
+    if busy or members * step_seconds < SECONDS_PER_WORKER_CALL:
         return 0
-    return min(members, cores() if alone else max(cores(), min(SHIFTS * cores(), members // CREW)))
+    return min(
+        members,
+        cores() if alone else max(cores(), min(WORKERS_PER_CORE * cores(), members // MEMBERS_PER_EXTRA_WORKER)),
+    )
 
 
 @cache

@@ -43,15 +43,15 @@ def environment() -> dict[str, str] | None:
     if shutil.which(CONTROL) is None:
         return None
     said, say = os.pipe()
-    held, hold = os.pipe()  # nobody writes into it; it is closed when this process ends
-    STARTED.append(launch("bires.machine.mps", (held, say), (held, say)))
-    os.close(held)
+    lifeline, our_end = os.pipe()  # nobody writes into it; it is closed when this process ends
+    STARTED.append(launch("bires.machine.mps", (lifeline, say), (lifeline, say)))
+    os.close(lifeline)
     os.close(say)
     folder = os.read(said, 4096).decode() if select.select([said], [], [], PATIENCE_S)[0] else ""
     os.close(said)
     if folder and usable({PIPE: folder}):
         return {PIPE: folder}
-    os.close(hold)
+    os.close(our_end)
     return None
 
 
@@ -68,15 +68,15 @@ def usable(variables: dict[str, str]) -> bool:
     return tried.returncode == 0
 
 
-def serve(held: int, say: int) -> None:
-    """Runs a service until the other end of ``held`` is closed; says where its pipes are."""
+def serve(lifeline: int, say: int) -> None:
+    """Runs a service until the other end of ``lifeline`` is closed; says where its pipes are."""
     with tempfile.TemporaryDirectory(prefix="bires-mps-") as folder:
         silent = subprocess.DEVNULL  # a pipe would be waited for as long as the service lives
         variables = os.environ | {PIPE: folder, "CUDA_MPS_LOG_DIRECTORY": folder}
         failed = subprocess.call([CONTROL, "-d"], env=variables, stdout=silent, stderr=silent)
         os.write(say, b"" if failed else folder.encode())
         os.close(say)
-        os.read(held, 1)
+        os.read(lifeline, 1)
         subprocess.run([CONTROL], input=b"quit -t 1\n", env=variables, capture_output=True, check=False)
 
 

@@ -23,7 +23,7 @@ class Imagined(NamedTuple):
     next_observation: jax.Array
 
 
-class Dreams(NamedTuple):
+class Imagination(NamedTuple):
     """What a member imagines for one update; None: nobody in the population needs it."""
 
     nearby: Imagined | None = None

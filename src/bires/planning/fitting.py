@@ -30,7 +30,7 @@ class Tally(NamedTuple):
     """Predictions scored, by horizon."""
 
 
-class State(NamedTuple):
+class ModelState(NamedTuple):
     """A member's models, and what is known of their error."""
 
     ensemble: Ensemble
@@ -65,16 +65,18 @@ def empty_tally(horizon: int) -> Tally:
     return Tally(zero, zero, jnp.zeros(horizon), zero, zero, jnp.zeros(horizon))
 
 
-def init(rng: np.random.Generator, learning: Learning) -> State:
-    return State(network.init(rng, learning.space, learning.scale, learning.size), empty_tally(learning.horizon))
+def init(rng: np.random.Generator, learning: Learning) -> ModelState:
+    return ModelState(network.init(rng, learning.space, learning.scale, learning.size), empty_tally(learning.horizon))
 
 
-def predict(learning: Learning, state: State) -> network.Predict:
+def predict(learning: Learning, state: ModelState) -> network.Predict:
     """The model as planners take it."""
     return lambda observation, action: network.predict(state.ensemble, learning.scale.normalised, observation, action)
 
 
-def fit(learning: Learning, state: State, key: jax.Array, memory: Memory, alive: jax.Array) -> tuple[State, jax.Array]:
+def fit(
+    learning: Learning, state: ModelState, key: jax.Array, memory: Memory, alive: jax.Array
+) -> tuple[ModelState, jax.Array]:
     """Scores the newest transitions, then trains on older ones; the second result is false if a model is not finite."""
     scale = learning.scale
     tally = score(learning, state, memory)
@@ -90,7 +92,7 @@ def fit(learning: Learning, state: State, key: jax.Array, memory: Memory, alive:
     tally = tally._replace(fits=tally.fits + scale.updates, loss=tally.loss + total)
     ok = alive & jnp.isfinite(total)
     kept: Tally = jax.tree.map(lambda new, old: jnp.where(ok, new, old), tally, state.tally)
-    return State(ensemble, kept), ok
+    return ModelState(ensemble, kept), ok
 
 
 def older(key: jax.Array, shape: tuple[int, ...], newest: int, memory: Memory) -> jax.Array:
@@ -101,7 +103,7 @@ def older(key: jax.Array, shape: tuple[int, ...], newest: int, memory: Memory) -
     return (memory.clock - newest - back) % memory.capacity
 
 
-def score(learning: Learning, state: State, memory: Memory) -> Tally:
+def score(learning: Learning, state: ModelState, memory: Memory) -> Tally:
     """Predicts the newest observation from 1 … horizon steps before it, with the actions that were taken."""
     horizon = learning.horizon
     rows = memory.read((memory.clock - horizon + 1 + jnp.arange(horizon)) % memory.capacity)

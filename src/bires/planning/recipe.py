@@ -7,13 +7,13 @@ import jax.numpy as jnp
 
 from bires.agents.base import Diagnostics, Hyper, Learner, Slope
 from bires.planning import dyna, mve
-from bires.planning.base import Dreams, Model, Planner
+from bires.planning.base import Imagination, Model, Planner
 from bires.types import Transition
 
 
 def imagine(
     planner: Planner, model: Model, key: jax.Array, learner: Learner, hyper: Hyper, batch: Transition
-) -> Dreams:
+) -> Imagination:
     """What one member's model imagines around a real batch."""
     assert hyper.planning is not None
     nearby = rollout = None
@@ -22,31 +22,31 @@ def imagine(
         nearby = dyna.imagine(model, batch.observation, action)
     if planner.horizon:
         rollout = mve.imagine(model, planner.parts, learner, batch.next_observation, planner.horizon)
-    return Dreams(nearby, rollout)
+    return Imagination(nearby, rollout)
 
 
 def update(
-    planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, dreams: Dreams, alive: jax.Array
+    planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, imagination: Imagination, alive: jax.Array
 ) -> tuple[Learner, Diagnostics, jax.Array]:
     """One real update with everything that the member's planner adds; the last result is the imagined loss."""
     parts = planner.parts
-    learner, seen = parts.critic(learner, hyper, real_slope(planner, learner, hyper, batch, dreams), alive)
+    learner, seen = parts.critic(learner, hyper, real_slope(planner, learner, hyper, batch, imagination), alive)
     learner, ok = parts.actor(learner, hyper, batch, seen.alive)
     loss = jnp.zeros(())
     for step in range(planner.steps):
-        assert dreams.nearby is not None
-        imagined = dyna.transition(batch, dreams.nearby, step)
+        assert imagination.nearby is not None
+        imagined = dyna.transition(batch, imagination.nearby, step)
         learner, ok, found = dyna.update(planner, learner, hyper, imagined, step, ok)
         loss += found
     return parts.targets(learner, hyper, ok), seen._replace(alive=ok), loss
 
 
-def real_slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, dreams: Dreams) -> Slope:
+def real_slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, imagination: Imagination) -> Slope:
     """The critic's gradient on the real batch: the member's rule, or value expansion in its place."""
     parts = planner.parts
-    if dreams.rollout is None:
+    if imagination.rollout is None:
         return parts.slope(learner, hyper, batch, planner.real)
-    expanded = mve.slope(planner, learner, hyper, batch, dreams.rollout)
+    expanded = mve.slope(planner, learner, hyper, batch, imagination.rollout)
     if planner.everyone_expands:
         return expanded
     assert hyper.planning is not None

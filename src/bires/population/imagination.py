@@ -1,4 +1,4 @@
-"""Planning with the simulator, on the device: what a program asks about its batches (see `bires.training.oracle`)."""
+"""Planning with the simulator, on the device: what a program asks about its batches (`bires.training.simulator`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents.base import Hyper, Learner
-from bires.machine.hostcalls import FLAG, Line, shape
+from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import dyna
-from bires.planning.base import Dreams, Imagined
+from bires.planning.base import Imagination, Imagined
 from bires.population import replay
+from bires.population.hosts import EnvironmentHost
 from bires.population.program import Program
-from bires.population.streams import DREAM, step_keys, stream
+from bires.population.streams import IMAGINE, step_keys, stream
 from bires.types import Space
 
 
@@ -29,22 +30,28 @@ class Drawn(NamedTuple):
     """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
 
 
-def dream(
-    program: Program, desk: Line, keys: jax.Array, storage: Any, learner: Learner, hyper: Hyper, clock: jax.Array
-) -> tuple[Dreams, jax.Array]:
+def ask_simulator(
+    program: Program,
+    host: HostHandle[EnvironmentHost],
+    keys: jax.Array,
+    storage: Any,
+    learner: Learner,
+    hyper: Hyper,
+    clock: jax.Array,
+) -> tuple[Imagination, jax.Array]:
     """What the simulator says about a batch of each member; whether to go on."""
     planner, count = program.planner, len(keys)
     assert planner is not None
     drawn = draw(program, keys, storage, learner, hyper, clock)
     nearby, walked = imagined_shapes(program, count)
-    (nearby, answer), going = desk.ask("imagine", ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
+    (nearby, answer), going = host.ask(EnvironmentHost.imagine, ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
     rollout = [answer]
     for _ in range(1, planner.horizon):
         seen = answer[..., -program.space.observation :]
         action = jax.vmap(planner.parts.target_action)(learner, seen)
-        answer, going = desk.ask("imagine_on", (walked, FLAG), action)
+        answer, going = host.ask(EnvironmentHost.imagine_on, (walked, FLAG), action)
         rollout.append(answer)
-    return Dreams(
+    return Imagination(
         None if nearby is None else unpack_imagined(program.space, nearby),
         None if answer is None else unpack_imagined(program.space, jnp.stack(rollout, axis=1)),
     ), going
@@ -61,7 +68,7 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
         nearby = first = None
         if planner.steps:
             assert hyper.planning is not None
-            nearby = dyna.proposals(stream(key, DREAM, clock), batch.action, hyper.planning.noise, planner.steps)
+            nearby = dyna.proposals(stream(key, IMAGINE, clock), batch.action, hyper.planning.noise, planner.steps)
         if planner.horizon:
             first = planner.parts.target_action(learner, batch.next_observation)
         return Drawn(index, nearby, first)

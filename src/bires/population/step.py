@@ -17,19 +17,20 @@ import numpy as np
 
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
-from bires.machine.hostcalls import FLAG, Line, shape
+from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import fitting, recipe
-from bires.planning.base import Dreams
+from bires.planning.base import Imagination
 from bires.population import replay
-from bires.population.imagination import dream
+from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
+from bires.population.imagination import ask_simulator
 from bires.population.program import Program, model
-from bires.population.streams import DREAM, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
+from bires.population.streams import IMAGINE, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
 barrier: Any = jax.lax.optimization_barrier
 
 
-class State(NamedTuple):
+class CohortState(NamedTuple):
     """A cohort: every array has the members in front."""
 
     learner: Learner
@@ -49,15 +50,6 @@ class State(NamedTuple):
     """Learned models; None where nobody plans with them."""
 
 
-class Incoming(NamedTuple):
-    """What the environments report of one step."""
-
-    rows: Any
-    """For each member [reward, discount, first, successor, next observation]: one array, so one transfer."""
-    observation: Any = None
-    """Where observations are pixels, the next ones are here, and successors are not asked for."""
-
-
 def incoming_shapes(space: Space, members: int) -> Incoming:
     seen = None if space.pixels is None else shape((members, space.observation), space.dtype)
     return Incoming(shape((members, report_width(space)), np.float32), seen)
@@ -70,22 +62,22 @@ def unpack_incoming(space: Space, incoming: Incoming) -> tuple[jax.Array, jax.Ar
     return rows[:, 0], rows[:, 1], rows[:, 2] > 0, *seen
 
 
-Steps = Callable[[Line, State, Hyper, np.int32], tuple[State, jax.Array]]
-"""The host to ask (see `bires.training.bridge`), state, hyper, the first step's number → the state after as many steps
-as the host wants, the next one's number."""
+Steps = Callable[[HostHandle[EnvironmentHost], CohortState, Hyper, np.int32], tuple[CohortState, jax.Array]]
+"""The host, state, hyper, the first step's number → the state after as many steps as the host wants, the next one's
+number."""
 
 
 class Compiled(NamedTuple):
     """The functions of a program."""
 
-    init: Callable[[Learner, jax.Array, jax.Array, Any], State]
+    init: Callable[[Learner, jax.Array, jax.Array, Any], CohortState]
     """Learners, seeds, first observations, models → members about to take step 0."""
     warm: Steps
     """Steps of the warm-up: no updates, and actions at random except the last."""
     learn: Steps
     """Steps after the warm-up."""
-    judge: Callable[[Line, Learner, np.ndarray], jax.Array]
-    """Whom to ask (see `bires.training.evaluation`), learners, first observations: acts until that has seen enough."""
+    evaluate_members: Callable[[HostHandle[EvaluationHost], Learner, np.ndarray], jax.Array]
+    """The host, learners, first observations: acts until the host has seen enough episodes."""
 
 
 def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> Compiled:
@@ -98,30 +90,32 @@ def compiled(program: Program, ahead: bool, options: dict[str, str | bool]) -> C
         init=jit(partial(init, program)),
         warm=jit(partial(repeat, partial(advance, program, False, ahead)), donate_argnums=1),
         learn=jit(partial(repeat, partial(advance, program, True, ahead)), donate_argnums=1),
-        judge=jit(partial(judge, program)),
+        evaluate_members=jit(partial(evaluate_members, program)),
     )
 
 
-Step = Callable[[Line, State, Hyper, jax.Array], tuple[State, jax.Array]]
-"""Whom to ask, state, hyper, the step's number → the state after it, whether to go on."""
+Step = Callable[[HostHandle[EnvironmentHost], CohortState, Hyper, jax.Array], tuple[CohortState, jax.Array]]
+"""The host, state, hyper, the step's number → the state after it, whether to go on."""
 
 
-def repeat(step: Step, desk: Line, state: State, hyper: Hyper, clock: jax.Array) -> tuple[State, jax.Array]:
+def repeat(
+    step: Step, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array
+) -> tuple[CohortState, jax.Array]:
     """Steps from number ``clock`` on, at least one, until one says that it was the last; the next one's number."""
 
-    def body(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+    def body(carry: tuple[CohortState, jax.Array, jax.Array]) -> tuple[CohortState, jax.Array, jax.Array]:
         state, clock, _ = carry
-        state, going = step(desk, state, hyper, clock)
+        state, going = step(host, state, hyper, clock)
         return state, clock + 1, going
 
     state, clock, _ = jax.lax.while_loop(lambda carry: carry[2], body, (state, clock, jnp.ones((), bool)))
     return state, clock
 
 
-def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> State:
+def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> CohortState:
     agent, count = program.agent, seeds.shape[0]
     keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
-    return State(
+    return CohortState(
         learner=learner,
         storage=replay.init(program.space, count, program.capacity),
         observation=observation,
@@ -136,18 +130,20 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
     )
 
 
-def shapes(program: Program, count: int) -> State:
+def shapes(program: Program, count: int) -> CohortState:
     """What `init` makes of ``count`` members, as shapes."""
     one = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
     learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
     observation = shape((count, program.space.observation), program.space.dtype)
-    made: State = jax.eval_shape(partial(init, program), learner, shape((count,), np.uint32), observation, learned)
+    made: CohortState = jax.eval_shape(
+        partial(init, program), learner, shape((count,), np.uint32), observation, learned
+    )
     return made
 
 
 def insert(
-    program: Program, state: State, incoming: Incoming, clock: jax.Array, alive: jax.Array
-) -> tuple[State, jax.Array]:
+    program: Program, state: CohortState, incoming: Incoming, clock: jax.Array, alive: jax.Array
+) -> tuple[CohortState, jax.Array]:
     """Stores the transition that the environments just finished; says who starts an episode.
 
     Who is not ``alive`` stores zeros, whether its environment rests already or not.
@@ -160,8 +156,14 @@ def insert(
 
 
 def advance(
-    program: Program, learning: bool, ahead: bool, desk: Line, state: State, hyper: Hyper, clock: jax.Array
-) -> tuple[State, jax.Array]:
+    program: Program,
+    learning: bool,
+    ahead: bool,
+    host: HostHandle[EnvironmentHost],
+    state: CohortState,
+    hyper: Hyper,
+    clock: jax.Array,
+) -> tuple[CohortState, jax.Array]:
     """A step: ask for the environments', insert, update (if it is due), act; says whether to go on.
 
     ``learning``: whether the warm-up is over.
@@ -170,7 +172,7 @@ def advance(
     if learning and program.update_every > 1:
         due = (clock - program.warmup) % program.update_every == 0
     take = overlapped if learning and ahead and program.planner is None else in_turn
-    state, first, going = take(program, desk, state, hyper, clock, due)
+    state, first, going = take(program, host, state, hyper, clock, due)
     if program.learning is not None and due is not True:
         idle = (clock >= program.learning.start) & ~jnp.asarray(due)
         state = when(idle, lambda state: fit(program, state, clock), state)
@@ -198,32 +200,32 @@ def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
 
 
 def in_turn(
-    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
-) -> tuple[State, jax.Array, jax.Array]:
+    program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[CohortState, jax.Array, jax.Array]:
     """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
     shapes = incoming_shapes(program.space, len(state.key))
-    incoming, going = desk.ask("step", (shapes, FLAG), state.action)
+    incoming, going = host.ask(EnvironmentHost.step, (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock, state.alive)
 
-    def update(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+    def update(carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
         state, going = carry
-        dreams = None
+        imagination = None
         if program.oracle:
             asked = (state.key, state.storage, state.learner, hyper)
-            dreams, going = dream(program, desk, *asked, clock)
-        return improve(program, state, hyper, clock, dreams), going
+            imagination, going = ask_simulator(program, host, *asked, clock)
+        return improve(program, state, hyper, clock, imagination), going
 
     state, going = when(due, update, (state, going))
     return state, first, going
 
 
 def overlapped(
-    program: Program, desk: Line, state: State, hyper: Hyper, clock: jax.Array, due: Due
-) -> tuple[State, jax.Array, jax.Array]:
+    program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
+) -> tuple[CohortState, jax.Array, jax.Array]:
     """The same; the update is made while the environments step.
 
     What it samples is a function of the step's number, so it is known whether that includes the transition which the
-    environments are about to make. If it does, the desk waits for them before the update; otherwise zeros hold its
+    environments are about to make. If it does, the host waits for them before the update; otherwise zeros hold its
     place meanwhile. Either way the same instructions compute the same numbers.
     """
 
@@ -232,30 +234,40 @@ def overlapped(
         return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
 
     shapes = incoming_shapes(program.space, len(state.key))
-    rows = desk.ask("send", shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
+    rows = host.ask(EnvironmentHost.send, shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
     begun, _ = insert(program, state, Incoming(rows, state.observation), clock, state.alive)
     better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
     better, moment = barrier((better, better.sums[0, 0]))
-    incoming, going = desk.ask("receive", (shapes, FLAG), after=[moment])
+    incoming, going = host.ask(EnvironmentHost.receive, (shapes, FLAG), after=[moment])
     before = better._replace(observation=state.observation, first=state.first)
     better, first = insert(program, before, incoming, clock, state.alive)
     return better, first, going
 
 
-def explore(program: Program, state: State, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array) -> State:
+def explore(
+    program: Program, state: CohortState, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array
+) -> CohortState:
     """The members' next actions; a frozen member's is zero, and whose are no numbers has diverged."""
     action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
     state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
     return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
 
 
-def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, dreams: Dreams | None = None) -> State:
+def improve(
+    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagination: Imagination | None = None
+) -> CohortState:
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
         state = fit(program, state, clock)
 
     def update(
-        key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper, alive: jax.Array, model: Any, dreams: Dreams
+        key: jax.Array,
+        storage: jax.Array,
+        learner: Learner,
+        hyper: Hyper,
+        alive: jax.Array,
+        model: Any,
+        imagination: Imagination,
     ) -> tuple[Learner, jax.Array, jax.Array]:
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         if program.planner is None:
@@ -264,26 +276,26 @@ def improve(program: Program, state: State, hyper: Hyper, clock: jax.Array, drea
         else:
             if program.learning is not None:
                 predict = fitting.predict(program.learning, model)
-                dreams = recipe.imagine(program.planner, predict, stream(key, DREAM, clock), learner, hyper, batch)
-            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, dreams, alive)
+                imagination = recipe.imagine(
+                    program.planner, predict, stream(key, IMAGINE, clock), learner, hyper, batch
+                )
+            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, imagination, alive)
             more = [loss]
-        sums = jnp.where(
-            seen.alive, jnp.stack([jnp.ones(()), *(seen.metrics[name] for name in program.metrics), *more]), 0.0
-        )
-        return learner, seen.alive, sums
+        told = [seen.metrics[name] for name in program.metrics]
+        return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
 
     learner, alive, sums = jax.vmap(update)(
-        state.key, state.storage, state.learner, hyper, state.alive, state.model, dreams or Dreams()
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagination or Imagination()
     )
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 
 
-def noticed(state: State, alive: jax.Array, clock: jax.Array) -> State:
+def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortState:
     """Who is no longer alive has diverged in step ``clock``."""
     return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
 
 
-def fit(program: Program, state: State, clock: jax.Array) -> State:
+def fit(program: Program, state: CohortState, clock: jax.Array) -> CohortState:
     learning = program.learning
     assert learning is not None
 
@@ -295,18 +307,22 @@ def fit(program: Program, state: State, clock: jax.Array) -> State:
     return noticed(state, alive, clock)._replace(model=fitted)
 
 
-def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Array) -> jax.Array:
-    """Acts without noise until the lanes have seen enough: (members, lanes, observation)."""
+def evaluate_members(
+    program: Program, host: HostHandle[EvaluationHost], learner: Learner, observation: jax.Array
+) -> jax.Array:
+    """Acts without noise until the host has seen enough: (members, environments, observation)."""
     seen = shape(observation.shape, observation.dtype)
 
     def last() -> jax.Array:
-        return policy(program, learner, lanes.ask("successor", seen))[1]
+        return policy(program, learner, host.ask(EvaluationHost.successor, seen))[1]
 
     def body(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         observation, ended, _ = carry
         action, value = policy(program, learner, observation)
         ends = jax.lax.cond(ended, last, lambda: jnp.zeros_like(value))
-        more: tuple[jax.Array, jax.Array, jax.Array] = lanes.ask("judge", (seen, FLAG, FLAG), action, value, ends)
+        more: tuple[jax.Array, jax.Array, jax.Array] = host.ask(
+            EvaluationHost.evaluate, (seen, FLAG, FLAG), action, value, ends
+        )
         return more
 
     begin = (observation, jnp.zeros((), bool), jnp.ones((), bool))
@@ -314,7 +330,7 @@ def judge(program: Program, lanes: Line, learner: Learner, observation: jax.Arra
 
 
 def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Noise-free actions and their values: (members, lanes, observation) → (members, lanes, ·)."""
+    """Noise-free actions and their values: (members, environments, observation) → (members, environments, ·)."""
 
     def one(learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         action = program.agent.greedy(learner, observation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-WARMUP, STEP, DREAM, MODEL, UPDATE = 1, 2, 3, 4, 5
+WARMUP, STEP, IMAGINE, MODEL, UPDATE = 1, 2, 3, 4, 5
 """Purposes."""
 
 

@@ -27,7 +27,7 @@ from bires.settings import config as configs
 from bires.settings.options import Options, Stopped
 from bires.studies import estimate
 from bires.studies.plan import Job
-from bires.studies.progress import Board
+from bires.studies.progress import ProgressBoard
 from bires.studies.run import Failures, StudyStopped, Way, attempt
 from bires.training.display import Display
 from bires.training.start import stoppable
@@ -76,7 +76,7 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
 
 def gather(ray: Any, tasks: Mapping[Any, Job], display: Display, stop: Any) -> Failures:
     """Waits for all tasks; on the way out, whyever, none is left running."""
-    board, failures, ended = Board(display, list(tasks.values())), Failures(), Counter[str]()
+    board, failures, ended = ProgressBoard(display, list(tasks.values())), Failures(), Counter[str]()
     left = list(tasks)
     try:
         while left:

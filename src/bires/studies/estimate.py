@@ -13,10 +13,9 @@ import numpy as np
 from bires.envs.slots import TRAIN, episode_seed
 from bires.runs.folder import Folder
 from bires.settings.options import Cohorts, Options, Progress, Stopped
-from bires.settings.recipes import recipe_of
 from bires.studies.plan import Job
-from bires.training.running import train
-from bires.training.trainer import Trainer
+from bires.training.launch import begin_or_continue
+from bires.training.plan import Plan, make_plan
 
 SECONDS = 4.0
 """About how long the steps of a population are timed."""
@@ -43,38 +42,37 @@ def costs(jobs: Sequence[Job]) -> list[Cost]:
     measured: dict[tuple[object, ...], tuple[float, float]] = {}
     result = []
     for job in open_jobs:
-        own = environment_seconds(job)
+        plan = plan_of(job)
+        own = environment_seconds(plan)
         kind = (job.config.algorithm, job.config.rule, job.config.eta, job.config.seed)
         if kind not in measured:
-            measured[kind] = (step_seconds(job), own)
+            measured[kind] = (step_seconds(plan), own)
         step, environment = measured[kind]
-        result.append(cost(job, max(step + own - environment, own), own))
+        result.append(cost(job, plan, max(step + own - environment, own), own))
     return result
 
 
-def cost(job: Job, per_step: float, per_environment_step: float) -> Cost:
-    config, members = job.config, job.members
+def cost(job: Job, plan: Plan, per_step: float, per_environment_step: float) -> Cost:
+    config, members = job.config, len(plan.members)
     left = config.steps - job.step
     points = left // config.eval_every + (not job.started)
     evaluation = points * config.eval_episodes * EPISODE
     seconds = left * per_step + evaluation * per_environment_step
-    return Cost(job, members, left * members, evaluation * members, memory(job), seconds)
+    return Cost(job, members, left * members, evaluation * members, plan.memory()[0], seconds)
+
+
+def plan_of(job: Job) -> Plan:
+    return make_plan(job.config, Options(), Folder(job.path))
 
 
 def memory(job: Job) -> int:
     """Bytes of replay and learners, from shapes alone."""
-    return trainer_of(job).need()[0]
+    return plan_of(job).memory()[0]
 
 
-def trainer_of(job: Job) -> Trainer:
-    """The job's trainer; nothing is written before it runs."""
-    return Trainer(job.config, Folder(job.path), Options())
-
-
-def environment_seconds(job: Job) -> float:
+def environment_seconds(plan: Plan) -> float:
     """Seconds for one step of every member's environment, when all processes that have some step them at once."""
-    made, trainer = recipe_of(job.config), trainer_of(job)
-    environment = made.build()
+    environment = plan.recipe.build()
     low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
     action = ((low + high) / 2).astype(np.float32)
     environment.reset(episode_seed(0, TRAIN, 0))
@@ -86,15 +84,15 @@ def environment_seconds(job: Job) -> float:
             environment.reset(episode_seed(0, TRAIN, count))
     each = (time.perf_counter() - start) / count
     environment.close()
-    return each * job.members / max(1, len(trainer.placement.cohorts) if trainer.processes else trainer.workers)
+    return each * len(plan.members) / max(1, len(plan.placement.cohorts) if plan.processes else plan.workers)
 
 
-def step_seconds(job: Job) -> float:
+def step_seconds(plan: Plan) -> float:
     """Seconds of one step of the whole population with its updates, timed in a run that is thrown away."""
     short = replace(
-        job.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
+        plan.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
     )
-    cohorts: Cohorts = "processes" if trainer_of(job).processes else "threads"
+    cohorts: Cohorts = "processes" if plan.processes else "threads"
     seen: list[tuple[int, float]] = []
 
     def note(progress: Progress) -> None:
@@ -106,7 +104,7 @@ def step_seconds(job: Job) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         try:
-            train(short, Path(folder) / "run", Options(cohorts=cohorts, report=note), enough)
+            begin_or_continue(short, Path(folder) / "run", Options(cohorts=cohorts, report=note), enough)
         except Stopped:
             pass
     (first, begin), (last, end) = seen[0], seen[-1]

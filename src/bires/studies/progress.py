@@ -18,7 +18,7 @@ TAIL = 4096
 """Bytes at the end of a table in which its last row is looked for."""
 
 
-class Board:
+class ProgressBoard:
     """What the populations of a study are at. On a terminal all at once, elsewhere a line for each evaluation."""
 
     def __init__(self, display: Display, jobs: Sequence[Job]) -> None:

@@ -14,7 +14,7 @@ from bires.settings import config as configs
 from bires.settings.options import Options, Stopped
 from bires.studies.plan import Job
 from bires.training.display import Display
-from bires.training.running import CannotGoOn, require_same
+from bires.training.launch import CannotGoOn, require_same
 from bires.training.start import start
 
 Failures = dict[Path, str]

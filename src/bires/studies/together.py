@@ -29,7 +29,7 @@ from bires.settings import config as configs
 from bires.settings.options import Options
 from bires.studies import estimate
 from bires.studies.plan import Job
-from bires.studies.progress import Board, last_step
+from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.run import Failures, StudyStopped, Way
 from bires.training.display import Display
 from bires.training.start import stoppable
@@ -63,7 +63,7 @@ class Running:
 
     job: Job
     process: subprocess.Popen[bytes]
-    hold: int
+    lifeline: int
     """A pipe's end; the population stops in order when it is closed."""
     replies: int
     begun: float
@@ -96,7 +96,7 @@ def run_together(
             f"each, on {machine.platform}"
         )
         deadline = None if minutes is None else began + 60 * minutes
-        return Crowd(machine, slots, options, display, deadline).run(jobs, stop)
+        return PopulationScheduler(machine, slots, options, display, deadline).run(jobs, stop)
 
 
 def default_count(machine: Machine) -> int:
@@ -134,7 +134,7 @@ def look_at_machine() -> Machine:
     return Machine(platform, hardware.cores(), memory or hardware.free_memory(), variables)
 
 
-class Crowd:
+class PopulationScheduler:
     """The populations that run at a moment."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Crowd:
         """Agent-steps per second of populations that ended here."""
 
     def run(self, jobs: Sequence[Job], stop: Callable[[], bool]) -> Failures:
-        self.board = Board(self.display, list(jobs))
+        self.board = ProgressBoard(self.display, list(jobs))
         waiting = sorted(jobs, key=lambda job: (not job.started, job.config.steps - job.step))
         late: list[Job] = []
         try:
@@ -223,7 +223,7 @@ class Crowd:
         return (done - one.first_step) * one.job.members / passed
 
     def _launch(self, job: Job) -> Running:
-        theirs_in, hold = os.pipe()
+        theirs_in, lifeline = os.pipe()
         replies, theirs_out = os.pipe()
         share = cores_each(self.machine, self.slots)
         variables = {**self.machine.variables, "BIRES_CORES": str(share)}
@@ -238,13 +238,13 @@ class Crowd:
             },
             "command": sys.argv,
         }
-        os.write(hold, json.dumps(task).encode() + b"\n")
-        return Running(job, process, hold, replies, time.monotonic(), job.step)
+        os.write(lifeline, json.dumps(task).encode() + b"\n")
+        return Running(job, process, lifeline, replies, time.monotonic(), job.step)
 
     def _end(self, one: Running, waiting: list[Job]) -> None:
         """What became of a population whose process has ended."""
         self.running.remove(one)
-        os.close(one.hold)
+        os.close(one.lifeline)
         with os.fdopen(one.replies, "rb") as replies:
             text = replies.read()
         name = one.job.path.name
@@ -289,7 +289,7 @@ class Crowd:
             except subprocess.TimeoutExpired:
                 one.process.kill()
                 one.process.wait()
-            os.close(one.hold)
+            os.close(one.lifeline)
             os.close(one.replies)
         self.running = []
 

@@ -1,4 +1,4 @@
-"""The desk of a cohort: where its program, on whatever device, asks for steps of the environments.
+"""The bridge from a cohort's program, on whatever device, to its environments.
 
 The program runs for many steps at once and comes here in each (see `bires.machine.hostcalls`). When something goes
 wrong, it is told to end after the step.
@@ -11,24 +11,24 @@ from typing import Any, Self
 
 import numpy as np
 
+from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import report_width
-from bires.machine.hostcalls import Asked
+from bires.population.hosts import EnvironmentHost, Incoming
 from bires.population.program import Program
-from bires.population.step import Incoming
 from bires.settings.config import Config
 from bires.settings.grid import Member
-from bires.training.oracle import Dreamer
+from bires.training.simulator import SimulatorModel
 
 
-class Desk(Asked):
+class EnvironmentBridge(EnvironmentHost):
     """The environments of some members, with what has become of their episodes."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], config: Config, program: Program) -> None:
         super().__init__()
         self.pool, self.config, self.space = pool, config, program.space
         self.count = count = len(members)
-        self.dreamer = Dreamer(pool, members, program) if program.oracle else None
+        self.simulator = SimulatorModel(pool, members, program) if program.oracle else None
         self.running_return = np.zeros(count)
         self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
         self._clock = self._stop = 0
@@ -64,47 +64,45 @@ class Desk(Asked):
     def forget(self, member: int, since: int) -> None:
         """Leaves nothing of a frozen member's episodes from step ``since`` on: when it is noticed is chance."""
         self.running_return[member] = self.finished_sum[member] = self.finished_count[member] = 0
-        if self.dreamer is not None:
-            self.dreamer.forget(member, range(since, self._clock))
+        if self.simulator is not None:
+            self.simulator.forget(member, range(since, self._clock))
 
     def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[Any, bool]:
-        """The first round of the simulator's answers (see `Dreamer.first`)."""
-        assert self.dreamer is not None
-        return self.dreamer.first(positions, *actions), self._going()
+        """The first round of the simulator's answers (see `SimulatorModel.first`)."""
+        assert self.simulator is not None
+        return self.simulator.first(positions, *actions), self._going()
 
     def imagine_on(self, action: np.ndarray) -> tuple[np.ndarray, bool]:
         """The next round of a rollout."""
-        assert self.dreamer is not None
-        return self.dreamer.further(action), self._going()
+        assert self.simulator is not None
+        return self.simulator.further(action), self._going()
 
     def _going(self) -> bool:
         return self._clock < self._stop and not self.pool.failures
 
     def _start(self, action: np.ndarray) -> None:
-        self.pool.board.action[: self.count] = action
+        self.pool.arrays.action[: self.count] = action
         self.pool.send(0)
 
     def _gather(self) -> Incoming:
-        """The board's rows as the device takes them, valid until the next step begins.
+        """The arrays' rows as the device takes them, valid until the next step begins.
 
-        Here, and only here, the protocol decides what an end is, a game's rewards are clipped to their signs, and a
-        lost life is made an end.
+        Here, and only here, a game's rewards are clipped to their signs.
         """
         self.pool.wait(0)
-        if self.dreamer is not None:
-            self.dreamer.keep(self._clock)
-        board, count = self.pool.board, self.count
+        if self.simulator is not None:
+            self.simulator.keep(self._clock)
+        arrays, count = self.pool.arrays, self.count
         pixels = self.space.pixels
-        terminated, reward = board.terminated[:count], board.reward[:count]
-        over = terminated | board.truncated[:count]
-        ends = over if self.config.protocol == "paper" else terminated
-        rows = board.report[:count]
+        terminated, truncated, reward = arrays.terminated[:count], arrays.truncated[:count], arrays.reward[:count]
+        over = terminated | truncated
+        rows = arrays.report[:count]
         rows[:, 0] = np.sign(reward) if pixels is not None and pixels.clip_rewards else reward
-        rows[:, 1] = ~(ends | board.life_lost[:count])
-        rows[:, 2] = board.first[:count]
+        rows[:, 1] = ~is_end(self.config.protocol, terminated, truncated, arrays.life_lost[:count])
+        rows[:, 2] = arrays.first[:count]
         self.running_return += reward
         if over.any():
             self.finished_sum[over] += self.running_return[over]
             self.finished_count[over] += 1
             self.running_return[over] = 0.0
-        return Incoming(rows, board.observation[:count] if pixels is not None else None)
+        return Incoming(rows, arrays.observation[:count] if pixels is not None else None)

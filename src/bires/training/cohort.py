@@ -20,18 +20,18 @@ from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.population.program import Program, hypers, learners, models
-from bires.population.step import Compiled, State, shapes
+from bires.population.step import CohortState, Compiled, shapes
 from bires.settings.config import Config
 from bires.settings.grid import Member
-from bires.training.bridge import Desk
-from bires.training.evaluation import Lanes, evaluate
-from bires.training.oracle import oracle_needs
+from bires.training.bridge import EnvironmentBridge
+from bires.training.evaluation import EvaluationBridge, evaluate
+from bires.training.simulator import oracle_needs
 
 
-class Crowd(NamedTuple):
+class EnvironmentSetup(NamedTuple):
     """How many environments a cohort has, how many processes step them, and whether it waits for them."""
 
-    lanes: int
+    evaluation_envs: int
     """Evaluation environments per member."""
     workers: int
     physics: int = 0
@@ -47,7 +47,7 @@ class Common(NamedTuple):
     recipe: Recipe
     program: Program
     compiled: Compiled
-    crowd: Crowd
+    environments: EnvironmentSetup
 
 
 class Frozen(NamedTuple):
@@ -65,14 +65,15 @@ class Cohort:
     def __init__(self, common: Common, members: Sequence[Member], device: Any) -> None:
         self.members, self.device = members, device
         self.program, self.compiled = common.program, common.compiled
-        program, crowd, count = common.program, common.crowd, len(members)
-        groups = [range(count), range(count, count + count * crowd.lanes)] if crowd.lanes else [range(count)]
-        oracle = oracle_needs(program, crowd.physics, count)
-        self.pool = Pool(common.recipe, program.space, groups, crowd.workers, oracle, crowd.ahead)
-        self.desk = Desk(self.pool, members, common.config, program)
-        self.lanes = Lanes(self.pool, 1, members, common.config) if crowd.lanes else None
+        program, environments, count = common.program, common.environments, len(members)
+        evaluating = range(count, count + count * environments.evaluation_envs)
+        groups = [range(count), evaluating] if evaluating else [range(count)]
+        oracle = oracle_needs(program, environments.physics, count)
+        self.pool = Pool(common.recipe, program.space, groups, environments.workers, oracle, environments.ahead)
+        self.bridge = EnvironmentBridge(self.pool, members, common.config, program)
+        self.evaluation = EvaluationBridge(self.pool, 1, members, common.config) if evaluating else None
         self.hyper: Hyper = jax.device_put(hypers(program, members), device)
-        self.state: State
+        self.state: CohortState
         """The members on their device."""
         self.returning: dict[str, jax.Array] = {}
         """The replay on its way back from a checkpoint."""
@@ -86,7 +87,7 @@ class Cohort:
             slot, text = next(iter(self.pool.failures.items()))
             raise UserError(f"The environment of member {self.members[slot].member} cannot start (step 0):\n{text}")
         seeds = np.array([member.seed for member in self.members], np.uint32)
-        observation = self.pool.board.observation[: len(self.members)].copy()
+        observation = self.pool.arrays.observation[: len(self.members)].copy()
         numbers = seeds.tolist()
         fresh = (learners(self.program, numbers), seeds, observation, models(self.program, numbers))
         self.state = self.compiled.init(*jax.device_put(fresh, self.device))
@@ -97,25 +98,27 @@ class Cohort:
         state = jax.tree.map(lambda x: x.update(sharding=here), shapes(self.program, len(self.members)))
         programs: Any = self.compiled
         for steps in (programs.warm, programs.learn):
-            steps.lower(self.desk.line, state, self.hyper, np.int32(0)).compile()
-        if self.lanes is not None:
-            programs.judge.lower(self.lanes.line, state.learner, self.lanes.observation()).compile()
+            steps.lower(self.bridge.handle, state, self.hyper, np.int32(0)).compile()
+        if self.evaluation is not None:
+            programs.evaluate_members.lower(
+                self.evaluation.handle, state.learner, self.evaluation.observation()
+            ).compile()
 
     def run(self, start: int, stop: int) -> None:
         """The steps [start, stop) of all members."""
         clock, warmup = start, self.program.warmup
         while clock < stop:
             steps, end = (self.compiled.learn, stop) if clock >= warmup else (self.compiled.warm, min(stop, warmup))
-            with self.desk.expecting(clock, end):
-                self.state, reached = steps(self.desk.line, self.state, self.hyper, np.int32(clock))
+            with self.bridge.expecting(clock, end):
+                self.state, reached = steps(self.bridge.handle, self.state, self.hyper, np.int32(clock))
                 clock = int(reached)
             self._freeze_failed(clock)
 
     def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
         """Rows of evaluations.csv without their step, of the members that are not gone."""
-        assert self.lanes is not None
+        assert self.evaluation is not None
         active = np.array([member.member not in gone for member in self.members])
-        rows = evaluate(self.lanes, self.compiled.judge, self.state.learner, active, step)
+        rows = evaluate(self.evaluation, self.compiled.evaluate_members, self.state.learner, active, step)
         self._freeze_failed(step)
         return rows
 
@@ -123,7 +126,7 @@ class Cohort:
         """Lets the environments of members rest that froze since the last look."""
         steps = np.asarray(self.state.diverged_at)
         for i in np.flatnonzero(steps >= 0):
-            if self.pool.board.status[i] != IDLE:
+            if self.pool.arrays.status[i] != IDLE:
                 self._freeze(int(i), int(steps[i]), None)
 
     def take_frozen(self) -> list[Frozen]:
@@ -135,16 +138,16 @@ class Cohort:
         sums = np.asarray(self.state.sums, float)
         rows = []
         for i, member in enumerate(self.members):
-            updates, episodes = sums[i, 0], int(self.desk.finished_count[i])
+            updates, episodes = sums[i, 0], int(self.bridge.finished_count[i])
             means = sums[i, 1:] / updates if updates else [None] * (sums.shape[1] - 1)
-            train_return = self.desk.finished_sum[i] / episodes if episodes else None
+            train_return = self.bridge.finished_sum[i] / episodes if episodes else None
             rows.append((member.member, episodes, train_return, int(updates), *means, *self._model_errors(i)))
         self.state = self.state._replace(sums=jax.device_put(np.zeros_like(self.state.sums), self.device))
         if self.program.learning is not None:
             empty = jax.tree.map(np.zeros_like, self.state.model.tally)
             model = self.state.model._replace(tally=jax.device_put(empty, self.device))
             self.state = self.state._replace(model=model)
-        self.desk.finished_sum[:], self.desk.finished_count[:] = 0.0, 0
+        self.bridge.finished_sum[:], self.bridge.finished_count[:] = 0.0, 0
         return rows
 
     def _model_errors(self, i: int) -> list[float | None]:
@@ -156,16 +159,16 @@ class Cohort:
         """An environment that raised ends its member."""
         count = len(self.members)
         for slot, text in list(self.pool.failures.items()):
-            member = slot if slot < count or self.lanes is None else (slot - count) // self.lanes.per_member
+            member = slot if slot < count or self.evaluation is None else (slot - count) // self.evaluation.per_member
             self._freeze(member, step, text)
             del self.pool.failures[slot]
 
     def _freeze(self, i: int, step: int, text: str | None) -> None:
         """Member i of the cohort stays as it is from now on."""
-        if self.pool.board.status[i] == IDLE:
+        if self.pool.arrays.status[i] == IDLE:
             return
         self.pool.forget(i)
-        self.desk.forget(i, step)
+        self.bridge.forget(i, step)
         mine = np.arange(len(self.members)) == i
         alive = np.asarray(self.state.alive) & ~mine
         at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)

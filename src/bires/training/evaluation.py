@@ -8,25 +8,27 @@ from typing import Any
 import jax
 import numpy as np
 
+from bires.envs.episodes import is_end
 from bires.envs.pool import Pool
 from bires.envs.slots import ACTIVE, EVALUATE, Start
-from bires.machine.hostcalls import Asked, Line
+from bires.machine.hostcalls import HostHandle
+from bires.population.hosts import EvaluationHost
 from bires.settings.config import Config
 from bires.settings.grid import Member
 
-LANES = 16
-"""About how many evaluation environments a worker holds; the episodes of a member take turns on its lanes."""
+ENVIRONMENTS_PER_WORKER = 16
+"""About how many evaluation environments a worker holds; a member's episodes take turns in its own."""
 
 
-def lanes_per_member(members: int, episodes: int, workers: int) -> int:
+def evaluation_environments(members: int, episodes: int, workers: int) -> int:
     """Environments per member: enough to keep the workers busy, few enough to build quickly."""
-    return max(1, min(episodes, LANES * max(1, workers) // members))
+    return max(1, min(episodes, ENVIRONMENTS_PER_WORKER * max(1, workers) // members))
 
 
-class Lanes(Asked):
-    """The evaluation environments of one cohort: a group of the pool, lane by lane for each member.
+class EvaluationBridge(EvaluationHost):
+    """The evaluation environments of one cohort: a group of the pool, some for each member.
 
-    The program that acts in them (`population.judge`) asks here for every step.
+    The program that acts in them (`bires.population.step.evaluate_members`) asks here for every step.
     """
 
     def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
@@ -38,7 +40,7 @@ class Lanes(Asked):
         self.gamma = np.array([member.gamma for member in members])[self.owner]
 
     def starts(self, active: np.ndarray, number: int) -> list[Start]:
-        """The first episodes of evaluation ``number``. Episode j of a member runs on lane j mod lanes."""
+        """The first episodes of evaluation ``number``. Episode j of a member runs in its environment j mod count."""
         episodes = self.config.eval_episodes
         self.returns: list[list[float]] = [[] for _ in self.members]
         self.lengths: list[list[int]] = [[] for _ in self.members]
@@ -63,18 +65,18 @@ class Lanes(Asked):
 
     @property
     def going(self) -> np.ndarray:
-        mask: np.ndarray = self.pool.board.status[self.slots] == ACTIVE
+        mask: np.ndarray = self.pool.arrays.status[self.slots] == ACTIVE
         return mask
 
     def observation(self) -> np.ndarray:
-        """What to act on: (members, lanes, ·)."""
-        return self._rows(self.pool.board.observation)
+        """What to act on: (members, environments, ·)."""
+        return self._rows(self.pool.arrays.observation)
 
     def successor(self) -> np.ndarray:
         """The true successors of the last actions."""
-        return self._rows(self.pool.board.next_observation)
+        return self._rows(self.pool.arrays.next_observation)
 
-    def judge(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
+    def evaluate(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
         """One step of every running episode, with the values of these actions and those of the last successors.
 
         What to act on next; whether any episode ended, so that its last successor is to be valued; whether to go on.
@@ -82,19 +84,20 @@ class Lanes(Asked):
         value = value.reshape(-1).astype(float)
         self._settle(self.open, value)  # the previous step's Bellman errors need these values, too
         self._settle(self.ended, np.where(self.final, 0.0, last.reshape(-1)))
-        board, slots, went = self.pool.board, self.slots, self.going
-        board.action[slots[went]] = action.reshape(len(slots), -1)[went]
+        arrays, slots, went = self.pool.arrays, self.slots, self.going
+        arrays.action[slots[went]] = action.reshape(len(slots), -1)[went]
         self.pool.send(self.group)
         self.pool.wait(self.group)
         failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
         went = went & ~failed
-        self.running_return[went] += board.reward[slots[went]]
+        self.running_return[went] += arrays.reward[slots[went]]
         self.running_length[went] += 1
         self.steps[went] += 1
         self.q_sum[went] += value[went]
-        self.residual = board.reward[slots] - value
-        self.final = board.terminated[slots] | (self.config.protocol == "paper")
-        self.ended = went & (board.terminated[slots] | board.truncated[slots])
+        self.residual = arrays.reward[slots] - value
+        terminated, truncated = arrays.terminated[slots], arrays.truncated[slots]
+        self.final = is_end(self.config.protocol, terminated, truncated)
+        self.ended = went & (terminated | truncated)
         self.open = went & ~self.ended
         for i in np.flatnonzero(self.ended):
             self.returns[self.owner[i]].append(float(self.running_return[i]))
@@ -128,8 +131,8 @@ class Lanes(Asked):
         return rows
 
 
-Judge = Callable[[Line, Any, np.ndarray], jax.Array]
-"""Lanes, learners, first observations: acts until the lanes have seen all episodes."""
+EvaluateMembers = Callable[[HostHandle[EvaluationHost], Any, np.ndarray], jax.Array]
+"""The host, learners, first observations: acts until the host has seen all episodes."""
 
 
 def evaluation_number(config: Config, step: int) -> int:
@@ -137,14 +140,16 @@ def evaluation_number(config: Config, step: int) -> int:
     return step // config.eval_every
 
 
-def evaluate(lanes: Lanes, judge: Judge, learners: Any, active: np.ndarray, step: int) -> list[tuple[Any, ...]]:
+def evaluate(
+    bridge: EvaluationBridge, evaluate_members: EvaluateMembers, learners: Any, active: np.ndarray, step: int
+) -> list[tuple[Any, ...]]:
     """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
-    lanes.pool.begin(lanes.starts(active, evaluation_number(lanes.config, step)))
-    if np.any(lanes.going):
-        with lanes:
-            judge(lanes.line, learners, lanes.observation()).block_until_ready()
-    return [lanes.row(who) for who in range(len(lanes.members)) if active[who] and lanes.returns[who]]
+    bridge.pool.begin(bridge.starts(active, evaluation_number(bridge.config, step)))
+    if np.any(bridge.going):
+        with bridge:
+            evaluate_members(bridge.handle, learners, bridge.observation()).block_until_ready()
+    return [bridge.row(who) for who in range(len(bridge.members)) if active[who] and bridge.returns[who]]

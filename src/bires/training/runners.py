@@ -1,6 +1,6 @@
 """The cohorts of a run at work: each in a thread of this process, or each in a process of its own.
 
-What they are asked to do is a function of a cohort: `Crew.each` lets all of them do it, wherever they are.
+What they are asked to do is a function of a cohort: `CohortRunner.each` lets all of them do it, wherever they are.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ from bires.envs.adapter import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.processes import launch
-from bires.population.program import make_program
+from bires.population.program import Program, make_program
 from bires.population.step import compiled
-from bires.settings import grid
 from bires.settings.config import Config
-from bires.training.cohort import Cohort, Common, Crowd
+from bires.settings.grid import Member
+from bires.training.cohort import Cohort, Common, EnvironmentSetup
+from bires.training.plan import Plan
 from bires.types import Space
 
 
-class Sketch(NamedTuple):
-    """All it takes to make a run's cohorts, here or in another process."""
+class CohortSetup(NamedTuple):
+    """All it takes to make a run's cohorts in another process: of a plan, what can be sent there."""
 
     config: Config
+    members: list[Member]
     recipe: Recipe
     space: Space
     capacity: int
     """Transitions in the replay of each member."""
     options: dict[str, str | bool]
     """The compiler's."""
-    crowd: Crowd
+    environments: EnvironmentSetup
 
 
-class Crew(Protocol):
+class CohortRunner(Protocol):
     """The cohorts of a run, in the order of their members."""
 
     parts: Sequence[np.ndarray]
@@ -62,16 +64,16 @@ class Crew(Protocol):
         """Ends threads and processes."""
 
 
-def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> list[Cohort]:
+def make_cohorts(
+    setup: CohortSetup, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]
+) -> list[Cohort]:
     """Makes some cohorts of a run, all of the same compiled functions."""
-    config = sketch.config
-    members = grid.members(config)
-    program = make_program(config, members, sketch.space, sketch.capacity)
-    common = Common(config, sketch.recipe, program, compiled(program, sketch.crowd.ahead, sketch.options), sketch.crowd)
+    functions = compiled(program, setup.environments.ahead, setup.options)
+    common = Common(setup.config, setup.recipe, program, functions, setup.environments)
     made: list[Cohort] = []
     try:
         for part, device in zip(parts, devices, strict=True):
-            made.append(Cohort(common, [members[i] for i in part], device))
+            made.append(Cohort(common, [setup.members[i] for i in part], device))
     except BaseException:
         for cohort in made:
             cohort.pool.close()
@@ -79,12 +81,31 @@ def cohorts(sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any])
     return made
 
 
-class Threads(Crew):
+def setup_of(plan: Plan, evaluation_envs: int) -> CohortSetup:
+    """What the cohorts of a plan need, with so many evaluation environments per member."""
+    environments = EnvironmentSetup(
+        evaluation_envs, plan.placement.workers_each(plan.workers), plan.physics, plan.ahead
+    )
+    options = plan.placement.options
+    return CohortSetup(plan.config, plan.members, plan.recipe, plan.space, plan.capacity, options, environments)
+
+
+def make_runner(plan: Plan, evaluation_envs: int) -> CohortRunner:
+    """The cohorts of a plan, with so many evaluation environments per member."""
+    place, setup = plan.placement, setup_of(plan, evaluation_envs)
+    if plan.processes:
+        return ProcessRunner(setup, place.cohorts, place.devices, place.threads)
+    return ThreadRunner(setup, plan.program, place.cohorts, place.devices)
+
+
+class ThreadRunner(CohortRunner):
     """Cohorts in this process; where there are several, each with a thread of its own."""
 
-    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any]) -> None:
+    def __init__(
+        self, setup: CohortSetup, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]
+    ) -> None:
         self.parts = parts
-        self.cohorts = cohorts(sketch, parts, devices)
+        self.cohorts = make_cohorts(setup, program, parts, devices)
         self._threads = ThreadPoolExecutor(len(parts)) if len(parts) > 1 else None
 
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -103,10 +124,10 @@ class Lost(Exception):
     """A cohort's process has ended."""
 
 
-class Processes(Crew):
+class ProcessRunner(CohortRunner):
     """Cohorts in processes of their own, each with some threads, on devices of the same kind."""
 
-    def __init__(self, sketch: Sketch, parts: Sequence[np.ndarray], devices: Sequence[Any], threads: int) -> None:
+    def __init__(self, setup: CohortSetup, parts: Sequence[np.ndarray], devices: Sequence[Any], threads: int) -> None:
         self.parts = parts
         platform = str(devices[0].platform)
         self._processes: list[tuple[subprocess.Popen[bytes], Connection]] = []
@@ -119,7 +140,7 @@ class Processes(Crew):
                         "bires.training.runners", arguments, arguments[:1], **hardware.environment(platform)
                     )
                 self._processes.append((process, ours))
-                ours.send((sketch, part, platform, device.local_hardware_id))
+                ours.send((setup, part, platform, device.local_hardware_id))
             if platform != "cpu":  # compiling is half a minute there, on all cores: once, and the others find it done
                 first = {len(part): number for number, part in enumerate(parts)}
                 self._ask(list(first.values()), Cohort.compile, [()] * len(first))
@@ -176,7 +197,7 @@ class Failed(NamedTuple):
 
 def serve(pipe: Connection, number: int, threads: int) -> None:
     """Process ``number``: makes its cohort, then does as it is told until the other side ends the pipe."""
-    sketch, part, platform, which = pipe.recv()
+    setup, part, platform, which = pipe.recv()
     with hardware.confined(number, threads):
         device = hardware.only_device(platform, which)
     cohort: Cohort | None = None
@@ -184,7 +205,8 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
         work, arguments = pipe.recv()
         try:
             if cohort is None:
-                [cohort] = cohorts(sketch, [part], [device])
+                program = make_program(setup.config, setup.members, setup.space, setup.capacity)
+                [cohort] = make_cohorts(setup, program, [part], [device])
             answer = work(cohort, *arguments)
         except Exception as error:
             known = isinstance(error, UserError | OSError)  # others may not be made to travel
@@ -193,9 +215,9 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    from bires.training import runners as crew
+    from bires.training import runners
 
     try:
-        crew.serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:4]))
+        runners.serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:4]))
     except (EOFError, ConnectionError):
         os._exit(0)  # the trainer is gone; nothing here is worth closing

@@ -11,34 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.envs.slots import TRAIN, Start
-from bires.population.program import Program
 from bires.population.step import shapes
 from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.runs.folder import Appender, Folder
-from bires.settings.config import Config
-from bires.settings.grid import Member
 from bires.training.cohort import Cohort
-from bires.training.oracle import kept_states
-from bires.training.runners import Crew
-from bires.types import Space
+from bires.training.plan import Plan
+from bires.training.runners import CohortRunner
+from bires.training.simulator import kept_states
 
 HOST = ("running_return", "finished_sum", "finished_count")
 """What a cohort counts on this side."""
 
 
-class Underway(Protocol):
+class LoopState(Protocol):
     """What a checkpoint must know of a run."""
 
-    config: Config
-    members: list[Member]
-    folder: Folder
+    plan: Plan
     store: Store
-    program: Program
-    space: Space
-    capacity: int
-    physics: int
-    crew: Crew
+    runner: CohortRunner
     step: int
     segments: list[Segment]
     diverged: dict[int, int]
@@ -60,38 +51,38 @@ class Part(NamedTuple):
 def part_of(cohort: Cohort, start: int, stop: int) -> Part:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
-    rows = {**rings(state.storage), **(cohort.desk.dreamer.states if cohort.desk.dreamer else {})}
+    rows = {**rings(state.storage), **(cohort.bridge.simulator.states if cohort.bridge.simulator else {})}
     return Part(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
-        {name: getattr(cohort.desk, name) for name in HOST},
+        {name: getattr(cohort.bridge, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
         {name: written(ring, start, stop) for name, ring in rows.items()} if start < stop else {},
     )
 
 
-def capture(trainer: Underway) -> Checkpoint:
+def capture(loop: LoopState) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
-    oldest = max(0, trainer.step - trainer.capacity)
-    start = max(trainer.segments[-1].stop if trainer.segments else 0, oldest)
-    parts: list[Part] = trainer.crew.each(part_of, start, trainer.step)
+    oldest = max(0, loop.step - loop.plan.capacity)
+    start = max(loop.segments[-1].stop if loop.segments else 0, oldest)
+    parts: list[Part] = loop.runner.each(part_of, start, loop.step)
     arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
     arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
     running = [one for part in parts for one in part.running]
     for member, one in enumerate(running):
-        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, trainer.space.action)
-    if start < trainer.step:
-        trainer.segments.append(trainer.store.save_replay(joined([part.rows for part in parts]), start))
-    trainer.segments = [segment for segment in trainer.segments if segment.stop > oldest]
+        arrays[f"episode/{member}"] = np.asarray(one.actions, np.float32).reshape(-1, loop.plan.space.action)
+    if start < loop.step:
+        loop.segments.append(loop.store.save_replay(joined([part.rows for part in parts]), start))
+    loop.segments = [segment for segment in loop.segments if segment.stop > oldest]
     return Checkpoint(
-        trainer.step,
+        loop.step,
         arrays,
         {
-            "sizes": {"evaluations": trainer.evaluations.certain(), "metrics": trainer.metrics.certain()},
+            "sizes": {"evaluations": loop.evaluations.certain(), "metrics": loop.metrics.certain()},
             "episodes": [one.episode for one in running],
-            "returns": {str(member): value for member, value in trainer.returns.items()},
-            "diverged": {str(member): step for member, step in trainer.diverged.items()},
+            "returns": {str(member): value for member, value in loop.returns.items()},
+            "diverged": {str(member): step for member, step in loop.diverged.items()},
         },
-        list(trainer.segments),
+        list(loop.segments),
     )
 
 
@@ -118,19 +109,19 @@ def rings(storage: Any) -> dict[str, Any]:
     return flatten(storage if ringed(storage) else {"rows": storage})
 
 
-def restore(trainer: Underway, checkpoint: Checkpoint) -> None:
+def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     """Puts a checkpoint's members on their devices and rebuilds their episodes."""
     data = checkpoint.data
-    trainer.step = checkpoint.step
-    trainer.segments = list(checkpoint.replay)
-    trainer.diverged = {int(member): step for member, step in data["diverged"].items()}
-    trainer.returns = {int(member): value for member, value in data["returns"].items()}
-    trainer.crew.each(make_room)
+    loop.step = checkpoint.step
+    loop.segments = list(checkpoint.replay)
+    loop.diverged = {int(member): step for member, step in data["diverged"].items()}
+    loop.returns = {int(member): value for member, value in data["returns"].items()}
+    loop.runner.each(make_room)
     for segment in checkpoint.replay:
-        rows = load_rows(trainer, segment)
-        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in trainer.crew.parts]
-        trainer.crew.spread(refill, mine)
-    trainer.crew.each(take_up, checkpoint.arrays, data["episodes"], trainer.diverged)
+        rows = load_rows(loop.plan, loop.store, segment)
+        mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in loop.runner.parts]
+        loop.runner.spread(refill, mine)
+    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged)
 
 
 def make_room(cohort: Cohort) -> None:
@@ -141,7 +132,7 @@ def make_room(cohort: Cohort) -> None:
 
 def refill(cohort: Cohort, rows: dict[str, np.ndarray], start: int) -> None:
     """Puts rows of a segment, whose first was written in step ``start``, where they were."""
-    capacity, kept = cohort.program.capacity, cohort.desk.dreamer.states if cohort.desk.dreamer else {}
+    capacity, kept = cohort.program.capacity, cohort.bridge.simulator.states if cohort.bridge.simulator else {}
     for name, array in rows.items():
         begin = start % capacity
         for piece in np.split(array, [capacity - begin], axis=1):
@@ -167,7 +158,7 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     cohort.state = jax.tree.map(jnp.copy, jax.device_put(state, cohort.device))._replace(storage=storage)
     cohort.returning = {}
     for name in HOST:
-        getattr(cohort.desk, name)[:] = arrays[f"host/{name}"][mine]
+        getattr(cohort.bridge, name)[:] = arrays[f"host/{name}"][mine]
     starts = [
         Start(i, m.seed, TRAIN, episodes[m.member], actions=arrays[f"episode/{m.member}"].tolist())
         for i, m in enumerate(cohort.members)
@@ -177,20 +168,20 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     cohort.pool.begin([start for start in starts if start.slot not in resting])
 
 
-def require_fitting(trainer: Underway, checkpoint: Checkpoint) -> None:
+def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
     """Refuses a checkpoint that is whole but not this run's: nothing of the run has been touched yet."""
-    data, count = checkpoint.data, len(trainer.members)
+    data, count = checkpoint.data, len(plan.members)
 
     def require(condition: bool, what: str) -> None:
         if not condition:
             raise CorruptCheckpoint(f"the checkpoint of step {checkpoint.step} has {what} that this run cannot have")
 
-    require(0 <= checkpoint.step <= trainer.config.steps, "a step")
+    require(0 <= checkpoint.step <= plan.config.steps, "a step")
     sizes, episodes = data.get("sizes"), data.get("episodes")
     require(isinstance(sizes, dict) and sizes.keys() == {"evaluations", "metrics"}, "sizes of files")
     assert isinstance(sizes, dict)
     for name, size in sizes.items():
-        path = trainer.folder.path / f"{name}.csv"
+        path = folder.path / f"{name}.csv"
         there = path.stat().st_size if path.is_file() else -1
         require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
     whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
@@ -201,8 +192,8 @@ def require_fitting(trainer: Underway, checkpoint: Checkpoint) -> None:
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
-        require(actions.dtype == np.float32 and actions.shape[1:] == (trainer.space.action,), "actions")
-    template = shapes(trainer.program, count)._replace(storage=None)
+        require(actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,), "actions")
+    template = shapes(plan.program, count)._replace(storage=None)
     named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
     unflatten(template, named_arrays, np.arange(count))
     for name in HOST:
@@ -210,15 +201,15 @@ def require_fitting(trainer: Underway, checkpoint: Checkpoint) -> None:
     stop = max((segment.stop for segment in checkpoint.replay), default=0)
     require(stop == checkpoint.step, "a replay")
     for segment in checkpoint.replay:
-        trainer.store.verify(segment)
+        Store(folder.path).verify(segment)
 
 
-def load_rows(trainer: Underway, segment: Segment) -> dict[str, np.ndarray]:
+def load_rows(plan: Plan, store: Store, segment: Segment) -> dict[str, np.ndarray]:
     """The rows of a segment, which must be what this run would have written."""
-    arrays, lead = trainer.store.load_replay(segment), (len(trainer.members), segment.stop - segment.start)
-    storage = rings(shapes(trainer.program, len(trainer.members)).storage)
+    arrays, lead = store.load_replay(segment), (len(plan.members), segment.stop - segment.start)
+    storage = rings(shapes(plan.program, len(plan.members)).storage)
     expected = {name: (ring.dtype, (*lead, *ring.shape[2:])) for name, ring in storage.items()}
-    expected |= {name: (np.dtype(float), (*lead, trainer.physics)) for name in kept_states(trainer.program)}
+    expected |= {name: (np.dtype(float), (*lead, plan.physics)) for name in kept_states(plan.program)}
     for name, like in expected.items():
         found = arrays.get(name)
         if found is None or (found.dtype, found.shape) != like:

@@ -13,21 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from bires.runs.run import Run
-from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.options import Options
-from bires.settings.validation import validate
 from bires.training.display import Display
-from bires.training.running import train as run_training
+from bires.training.launch import begin_or_continue
 
 
 def start(config: Config, out: str | os.PathLike[str] | None, options: Options, display: Display) -> Run:
     """Trains with a display, and stops in order when the process is asked to."""
     path = Path(out) if out is not None else default_out(config.task)
-    validate(config)
+    told = replace(options, report=display.report, say=display.say)
     with display, stoppable() as stop:
-        display.begin(config, grid.members(config), path)
-        return run_training(config, path, replace(options, report=display.report, say=display.say), stop)
+        return begin_or_continue(config, path, told, stop, lambda members: display.begin(config, members, path))
 
 
 def default_out(task: str) -> Path:

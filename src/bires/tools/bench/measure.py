@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,19 +21,17 @@ from bires.envs.adapter import probe, recipe
 from bires.envs.pool import Pool
 from bires.population.frames import Frames
 from bires.rules import Needs
-from bires.runs.folder import Folder
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
-from bires.settings.recipes import recipe_of
 from bires.training.cohort import Cohort
-from bires.training.runners import Crew
-from bires.training.trainer import Trainer
+from bires.training.plan import make_plan
+from bires.training.runners import CohortRunner, make_runner
 from bires.types import Space
 
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
-"""Steps of the run whose trainer is measured."""
+"""Steps of the run whose plan is measured."""
 DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
 """What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
 
@@ -122,32 +119,32 @@ def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
 class Bench:
     """A population past its warm-up, ready to be stepped with or without its environments."""
 
-    crew: Crew
+    runner: CohortRunner
     count: int
     clock: int
 
     def updates(self, count: int) -> None:
         """Updates of every member with the environments standing still."""
-        self.clock = self.crew.each(updates, self.clock, count)[0]
+        self.clock = self.runner.each(updates, self.clock, count)[0]
 
     def steps(self, count: int) -> None:
         """Whole steps: act, step the environments, insert, sample, update."""
-        self.crew.each(Cohort.run, self.clock, self.clock + count)
+        self.runner.each(Cohort.run, self.clock, self.clock + count)
         self.clock += count
 
     def environments(self, count: int) -> None:
         """Steps of the environments alone."""
-        self.crew.each(environments, count)
+        self.runner.each(environments, count)
 
     def close(self) -> None:
-        self.crew.close()
+        self.runner.close()
 
 
 class Still:
     """A pool whose environments stand still."""
 
     def __init__(self, pool: Pool) -> None:
-        self.board, self.failures = pool.board, pool.failures
+        self.arrays, self.failures = pool.arrays, pool.failures
 
     def send(self, group: int) -> None:
         """Nothing moves."""
@@ -158,9 +155,9 @@ class Still:
 def updates(cohort: Cohort, start: int, count: int) -> int:
     """So many updates of a cohort, with the steps between them; the next step's number."""
     pool, still, stop = cohort.pool, Still(cohort.pool), start + count * cohort.program.update_every
-    cohort.desk.pool = still  # type: ignore[assignment]
+    cohort.bridge.pool = still  # type: ignore[assignment]
     cohort.run(start, stop)
-    cohort.desk.pool = pool
+    cohort.bridge.pool = pool
     return stop
 
 
@@ -175,10 +172,10 @@ def fill(cohort: Cohort) -> None:
     cohort.begin()
     storage = scrambled(cohort.state.storage, cohort.program.space, np.random.default_rng(0))
     cohort.state = cohort.state._replace(storage=jax.device_put(storage, cohort.device))
-    if cohort.desk.dreamer is not None:  # any state will do, as long as the simulator can be in it
+    if cohort.bridge.simulator is not None:  # any state will do, as long as the simulator can be in it
         environments(cohort, 1)
-        for states in cohort.desk.dreamer.states.values():
-            states[:] = cohort.pool.board.physics[: len(cohort.members), None]
+        for states in cohort.bridge.simulator.states.values():
+            states[:] = cohort.pool.arrays.physics[: len(cohort.members), None]
 
 
 def plain(task: str, space: Space, rule: str, members: int) -> Config:
@@ -194,17 +191,17 @@ def build(task: str, rule: str, members: int, options: Options = Options()) -> B
     return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
 
 
-def population(config: Config, options: Options = Options(), lanes: int = 0) -> Bench:  # noqa: B008
-    """A population as a trainer would make it for a long run, with so many evaluation environments per member."""
-    capacity = PIXEL_CAPACITY if probe(recipe_of(config)).pixels else CAPACITY
-    trainer = Trainer(replace(config, replay=capacity, steps=LONG), Folder(Path(os.devnull)), options)
-    crew = trainer.make_crew(lanes)
+def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> Bench:  # noqa: B008
+    """A population as it would be planned for a long run, with so many evaluation environments per member."""
+    capacity = PIXEL_CAPACITY if config.sight == "pixels" else CAPACITY
+    plan = make_plan(replace(config, replay=capacity, steps=LONG), options)
+    runner = make_runner(plan, evaluation_envs)
     try:
-        crew.each(fill)
+        runner.each(fill)
     except BaseException:
-        crew.close()
+        runner.close()
         raise
-    return Bench(crew, len(trainer.members), capacity)
+    return Bench(runner, len(plan.members), capacity)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:

@@ -49,11 +49,12 @@ def measured(task: str, seconds: float, members: int) -> dict[str, Any]:
 
 def oracle_rates(made: Recipe, space: Space, seconds: float) -> dict[str, float]:
     """Steps per second of one environment on one core, and answers per second of the oracle from its states."""
-    physics = check(made)
+    environment = made.build()
+    physics = check(made, environment)
     size = Layout()
     Questions(size, ROWS, space, physics)
     questions = Questions(Layout(bytearray(size.nbytes)), ROWS, space, physics)
-    environment, oracle, rng = made.build(), Oracle(made), np.random.default_rng(0)
+    oracle, rng = Oracle(made), np.random.default_rng(0)
     actions = rng.uniform(space.low, space.high, (ROWS, space.action)).astype(np.float32)
     environment.reset(0)
     state = environment.physics()

@@ -20,9 +20,9 @@ from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
-from bires.training.runners import Lost, Processes
-from bires.training.running import train
-from bires.training.trainer import Trainer
+from bires.training.launch import begin_or_continue
+from bires.training.plan import make_plan
+from bires.training.runners import Lost, ProcessRunner, make_runner
 from tests import environments
 from tests.test_training import assert_same_state, contents
 
@@ -48,8 +48,8 @@ def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path
     quick.pop("quiet")
     config, store = make_config(task, quick), Store(tmp_path / "both")
     with pytest.raises(Stopped, match="stopped at step 20"):
-        train(config, tmp_path / "both", Options(cohorts="processes"), lambda: store.steps()[:1] == [20])
-    train(config, tmp_path / "both", Options(cohorts="threads", workers=0))
+        begin_or_continue(config, tmp_path / "both", Options(cohorts="processes"), lambda: store.steps()[:1] == [20])
+    begin_or_continue(config, tmp_path / "both", Options(cohorts="threads", workers=0))
     assert contents(tmp_path / "threads") == contents(tmp_path / "both")
     assert_same_state(tmp_path / "threads", tmp_path / "both")
 
@@ -57,27 +57,28 @@ def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path
 def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_path, quick, monkeypatch):
     task, grid = RUNS["ddpg"]
     bires.train(task, out=tmp_path / "calm", cohorts="processes", **quick | grid)
-    making = Trainer.make_crew
     killed: list[int] = []
     said: list[str] = []
 
-    def watched(trainer, lanes):
-        crew: Any = making(trainer, lanes)
+    def watched(plan, evaluation_envs):
+        runner: Any = make_runner(plan, evaluation_envs)
         if not killed:
-            spread = crew.spread
+            spread = runner.spread
 
             def fatal(work, arguments):
-                if work is Cohort.run and trainer.step == 40:
-                    killed.append(crew.pids[1])
-                    os.kill(crew.pids[1], signal.SIGKILL)
+                if work is Cohort.run and arguments[0][0] == 40:
+                    killed.append(runner.pids[1])
+                    os.kill(runner.pids[1], signal.SIGKILL)
                 return spread(work, arguments)
 
-            crew.spread = fatal
-        return crew
+            runner.spread = fatal
+        return runner
 
-    monkeypatch.setattr(Trainer, "make_crew", watched)
+    monkeypatch.setattr("bires.training.loop.make_runner", watched)
     quick.pop("quiet")
-    train(make_config(task, quick | grid), tmp_path / "killed", Options(cohorts="processes", say=said.append))
+    begin_or_continue(
+        make_config(task, quick | grid), tmp_path / "killed", Options(cohorts="processes", say=said.append)
+    )
     assert len(killed) == 1
     assert any("has ended (killed by SIGKILL) at step 40; the run goes on" in text for text in said)
     assert any("at step 30" in text for text in said)
@@ -87,23 +88,23 @@ def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_
 
 def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, monkeypatch):
     quick.pop("quiet")
-    spread, deaths = Processes.spread, []
+    spread, deaths = ProcessRunner.spread, []
 
-    def fatal(crew, work, arguments):
+    def fatal(runner, work, arguments):
         if work is Cohort.run:
-            deaths.append(crew.pids[0])
-            os.kill(crew.pids[0], signal.SIGKILL)
-        return spread(crew, work, arguments)
+            deaths.append(runner.pids[0])
+            os.kill(runner.pids[0], signal.SIGKILL)
+        return spread(runner, work, arguments)
 
-    monkeypatch.setattr(Processes, "spread", fatal)
+    monkeypatch.setattr(ProcessRunner, "spread", fatal)
     config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
     with pytest.raises(Stopped, match=r"killed by SIGKILL\); the last whole checkpoint is that of step 0") as stopped:
-        train(config, tmp_path / "run", Options(cohorts="processes"))
+        begin_or_continue(config, tmp_path / "run", Options(cohorts="processes"))
     assert len(deaths) == 3
     assert isinstance(stopped.value.__cause__, Lost)
     monkeypatch.undo()
-    train(config, tmp_path / "run", Options(cohorts="threads", workers=0))
-    train(config, tmp_path / "calm", Options(cohorts="threads", workers=0))
+    begin_or_continue(config, tmp_path / "run", Options(cohorts="threads", workers=0))
+    begin_or_continue(config, tmp_path / "calm", Options(cohorts="threads", workers=0))
     assert contents(tmp_path / "calm") == contents(tmp_path / "run")
 
 
@@ -143,22 +144,22 @@ def test_processes_end_with_the_one_that_asked_for_them(tmp_path):
         ({"seed": (0,), "steps": 500_000, "hidden": (8, 8), "batch": 8}, {}, True),
     ],
 )
-def test_long_runs_of_several_members_have_processes(settings, options, expected, tmp_path, monkeypatch):
+def test_long_runs_of_several_members_have_processes(settings, options, expected, monkeypatch):
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
-    monkeypatch.setattr(hardware, "SMALL", 1e8)
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 1e8)
     config = make_config("pendulum-swingup", settings | {"replay": 1000, "warmup": 100})
-    trainer = Trainer(config, Folder(tmp_path), Options(**options))
-    assert trainer.processes == expected
-    assert ("each a process" in trainer.plan()) == expected
+    plan = make_plan(config, Options(**options))
+    assert plan.processes == expected
+    assert ("each a process" in plan.describe()) == expected
     if expected:
-        assert trainer.workers == 0
-        assert len(trainer.placement.cohorts) == len(settings["seed"])
+        assert plan.workers == 0
+        assert len(plan.placement.cohorts) == len(settings["seed"])
 
 
 @pytest.mark.skipif(hardware.cores() < 2, reason="there is one core")
 def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monkeypatch):
     """In a process with a worker as in a thread beside a thread: while one updates, the other steps."""
-    monkeypatch.setattr(hardware, "ALONGSIDE", 0.0)
+    monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 0.0)
     settings = quick | {"algorithm": "ddpg", "seed": [0], "replay": 200}
     bires.train("pendulum-swingup", out=tmp_path / "threads", cohorts="threads", **settings)
     bires.train("pendulum-swingup", out=tmp_path / "processes", cohorts="processes", **settings)
@@ -166,10 +167,10 @@ def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monke
     assert_same_state(tmp_path / "threads", tmp_path / "processes")
     settings.pop("quiet")
     config = make_config("pendulum-swingup", settings)
-    trainers = [Trainer(config, Folder(tmp_path), Options(cohorts=cohorts)) for cohorts in ("threads", "processes")]
-    assert [(trainer.ahead, trainer.workers) for trainer in trainers] == [(True, 0), (True, 1)]
-    monkeypatch.setattr(hardware, "ALONGSIDE", 3e7)
-    small = Trainer(config, Folder(tmp_path), Options(cohorts="processes"))
+    plans = [make_plan(config, Options(cohorts=cohorts)) for cohorts in ("threads", "processes")]
+    assert [(plan.ahead, plan.workers) for plan in plans] == [(True, 0), (True, 1)]
+    monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 3e7)
+    small = make_plan(config, Options(cohorts="processes"))
     assert (small.ahead, small.workers) == (False, 0)
 
 
@@ -204,7 +205,7 @@ def test_a_confined_process_sees_its_share_of_the_cores():
 )
 def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, threads, monkeypatch):
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
-    monkeypatch.setattr(hardware, "SMALL", 1e8)
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 1e8)
     monkeypatch.setattr(hardware, "cores", lambda: 4)
     monkeypatch.setattr("jax.devices", lambda: [SimpleNamespace(platform="cpu")] * 4)
     placement = hardware.place(members, work, processes=True)
@@ -220,7 +221,7 @@ def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
         "events = []\n"
         "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
         "config = make_config('pendulum-swingup', {'algorithm': 'ddpg', 'hidden': (8, 8), 'warmup': 101})\n"
-        "cohort = measure.population(config, Options(cohorts='threads', workers=0), 2).crew.cohorts[0]\n"
+        "cohort = measure.population(config, Options(cohorts='threads', workers=0), 2).runner.cohorts[0]\n"
         "for work in (cohort.compile, lambda: cohort.run(100, 102), lambda: cohort.evaluate(102, {})):\n"
         "    events.clear()\n"
         "    work()\n"
@@ -237,9 +238,9 @@ def test_a_run_goes_on_with_processes_if_it_began_with_them(before, tmp_path, mo
     """How long it takes is measured anew each time, and may now say otherwise."""
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     config = make_config("pendulum-swingup", {"seed": (0, 1), "steps": 2000, "replay": 1000, "warmup": 100})
-    monkeypatch.setattr(hardware, "apart", lambda *_: not before)
-    assert Trainer(config, Folder(tmp_path), Options()).processes is not before
+    monkeypatch.setattr(hardware, "processes_pay", lambda *_: not before)
+    assert make_plan(config, Options(), Folder(tmp_path)).processes is not before
     Folder(tmp_path).create(config, grid.members(config), {"platform": "cpu", "processes": before})
-    assert Trainer(config, Folder(tmp_path), Options()).processes is before
+    assert make_plan(config, Options(), Folder(tmp_path)).processes is before
     other: Any = "threads" if before else "processes"
-    assert Trainer(config, Folder(tmp_path), Options(cohorts=other)).processes is not before
+    assert make_plan(config, Options(cohorts=other), Folder(tmp_path)).processes is not before

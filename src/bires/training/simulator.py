@@ -32,14 +32,14 @@ def kept_states(program: Program) -> tuple[str, ...]:
     return ("before",) * (planner.steps > 0) + ("after",) * (planner.horizon > 0)
 
 
-class Dreamer:
+class SimulatorModel:
     """Imagines with the simulator, for one cohort."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], program: Program) -> None:
         assert program.planner is not None
         self.pool, self.count = pool, len(members)
         self.batch = program.batch
-        shape = (len(members), program.capacity, pool.board.physics.shape[1])
+        shape = (len(members), program.capacity, pool.arrays.physics.shape[1])
         self.states = {name: np.zeros(shape) for name in kept_states(program)}
         """Physics states by position in the replay: (members, capacity, ·)."""
         self.steps = np.array([member.planning["planning_steps"] or 0 for member in members])
@@ -52,9 +52,9 @@ class Dreamer:
 
     def keep(self, clock: int) -> None:
         """Stores the states of the transition that step ``clock`` made."""
-        board = self.pool.board
+        arrays = self.pool.arrays
         for name, states in self.states.items():
-            source = board.physics if name == "before" else board.next_physics
+            source = arrays.physics if name == "before" else arrays.next_physics
             states[:, clock % states.shape[1]] = source[: self.count]
 
     def forget(self, member: int, steps: range) -> None:
@@ -65,7 +65,7 @@ class Dreamer:
     def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Asks the simulator for what was drawn: Dyna's answers, and the first step of MVE's rollouts."""
         index = positions.astype(int)
-        active = self.pool.board.status[: self.count] == ACTIVE
+        active = self.pool.arrays.status[: self.count] == ACTIVE
         nearby, walked = (None if blank is None else blank.copy() for blank in self.blank)
         asks: list[Question] = []
         if nearby is not None:

@@ -1,0 +1,163 @@
+"""The loop of training: one population, from its first step or from a checkpoint to its last step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from bires.errors import UserError
+from bires.runs.checkpoint import Checkpoint, Segment, Store
+from bires.runs.folder import Folder
+from bires.settings.options import Options, Progress, Stopped
+from bires.training.cohort import Cohort
+from bires.training.evaluation import evaluation_environments
+from bires.training.plan import Plan
+from bires.training.runners import make_runner
+from bires.training.snapshots import capture, restore
+
+STRIDE, ROUND_S = 10, 0.5
+"""Steps of the first round that the cohorts take by themselves; how long later ones should last, more or less.
+
+Between rounds a run looks whether to stop."""
+
+
+class TrainingLoop:
+    """A run under way: it follows its plan."""
+
+    def __init__(self, plan: Plan, folder: Folder, options: Options) -> None:
+        self.plan, self.folder, self.options = plan, folder, options
+        self.diverged: dict[int, int] = {}
+        self.returns: dict[int, float] = {}
+        self.store = Store(folder.path)
+        self.segments: list[Segment] = []
+        self.saved_at, self.saved_step = time.monotonic(), -1
+        self.step, self.stride = 0, STRIDE
+
+    def run(
+        self,
+        checkpoint: Checkpoint | None,
+        stop: Callable[[], bool] = lambda: False,
+        require_ours: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Trains to the end, or raises `Stopped` once ``stop`` says so.
+
+        ``require_ours`` is asked before anything is written; it raises where the folder is no longer ours.
+        """
+        plan, config, self.require_ours = self.plan, self.plan.config, require_ours
+        self.options.say(plan.describe())
+        if config.eval_every > config.steps:
+            self.options.say(
+                f"--eval-every {config.eval_every} is more than --steps {config.steps}: no trained policy is evaluated"
+            )
+        with ExitStack() as opened:
+            steppers = plan.workers or len(plan.placement.cohorts)
+            self.runner = make_runner(plan, evaluation_environments(len(plan.members), config.eval_episodes, steppers))
+            opened.callback(self.runner.close)
+            if checkpoint is None:
+                self.runner.each(Cohort.begin)
+            else:
+                restore(self, checkpoint)
+                self.saved_step = checkpoint.step
+            sizes = checkpoint.data["sizes"] if checkpoint else None
+            self.evaluations, self.metrics = (
+                opened.enter_context(file) for file in self.folder.open(sizes, plan.columns)
+            )
+            fresh = checkpoint is None
+            while True:
+                if self.step % config.eval_every == 0 and fresh:
+                    self._evaluate()
+                    self.save()
+                fresh = True
+                if self.step >= config.steps:
+                    break
+                until = min(
+                    config.steps,
+                    next_multiple(self.step, config.eval_every),
+                    next_multiple(self.step, config.log_every),
+                )
+                self._steps(until, stop)
+                if self.step < until:
+                    self.save()
+                    raise Stopped(self.step)
+                if self.step % config.log_every == 0 or self.step == config.steps:
+                    self._log()
+            self.save()
+            self.require_ours()
+            self.folder.write_members(config, plan.members, self.diverged, end=True)
+            self.folder.finish()
+
+    def _steps(self, until: int, stop: Callable[[], bool]) -> None:
+        while self.step < until and not stop():
+            self.require_ours()
+            began, end = time.monotonic(), min(until, self.step + self.stride)
+            self.runner.each(Cohort.run, self.step, end)
+            each = (time.monotonic() - began) / (end - self.step)
+            self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
+            self._record_frozen()
+            if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
+                self.save()
+
+    def _evaluate(self) -> None:
+        self._notice_divergence()
+        parts = self.runner.each(Cohort.evaluate, self.step, self.diverged)
+        rows = sorted(row for part in parts for row in part)
+        self._record_frozen()
+        self.require_ours()
+        self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
+        self.returns = {row[0]: row[2] for row in rows}
+        self._tell(evaluated=True)
+
+    def _log(self) -> None:
+        self._notice_divergence()
+        rows = sorted(row for part in self.runner.each(Cohort.take_metrics) for row in part)
+        self.require_ours()
+        self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
+        self._tell(evaluated=False)
+
+    def _tell(self, evaluated: bool) -> None:
+        self.options.report(
+            Progress(self.step, self.plan.config.steps, dict(self.returns), dict(self.diverged), evaluated)
+        )
+
+    def _notice_divergence(self) -> None:
+        self.runner.each(Cohort.notice_divergence)
+        self._record_frozen()
+
+    def _record_frozen(self) -> None:
+        """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
+        for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
+            self.diverged[member] = step
+            self.require_ours()
+            self.folder.write_members(self.plan.config, self.plan.members, self.diverged)
+            last = len(self.diverged) == len(self.plan.members)
+            rest = "nobody is left" if last else "the others go on"
+            if text is None:
+                self.options.say(f"member {member} diverged at step {step}; {rest}")
+                continue
+            path = self.folder.keep_traceback(member, text)
+            self.options.say(f"member {member}: its environment raised at step {step}; {rest} ({path})")
+            if last:
+                raise UserError(
+                    f"The environment of member {member} raised at step {step}, and no member is left:\n{text}"
+                )
+
+    def save(self) -> None:
+        """A checkpoint of this moment."""
+        if self.saved_step == self.step:
+            return
+        self._notice_divergence()
+        self.require_ours()
+        self.saved_at = time.monotonic()
+        try:
+            self.store.save(capture(self))
+            self.saved_step = self.step
+        except OSError as error:
+            self.store.clear_parts()
+            if not self.options.keep_going:
+                raise
+            self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
+
+
+def next_multiple(step: int, every: int) -> int:
+    return (step // every + 1) * every

@@ -1,0 +1,191 @@
+"""The plan of a run: everything that is decided before its first step, decided once.
+
+A plan is made from a configuration and options, with one environment that is built to be looked at and closed again.
+The loop, the cohorts (here or in other processes), estimates and benchmarks follow it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import jax
+import numpy as np
+
+from bires.envs.adapter import Recipe
+from bires.envs.oracle import check
+from bires.envs.timing import step_seconds
+from bires.errors import UserError, unknown
+from bires.machine import hardware, mps
+from bires.machine.hardware import Placement
+from bires.planning.fitting import columns as model_columns
+from bires.population.program import PLANNING_SUMS, Program, make_program, work
+from bires.population.step import shapes
+from bires.runs.folder import Folder
+from bires.settings import grid
+from bires.settings.config import Config
+from bires.settings.grid import Member
+from bires.settings.options import Cohorts, Options
+from bires.settings.recipes import recipe_of
+from bires.settings.validation import validate
+from bires.training.simulator import kept_states
+from bires.types import Space
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained, and where."""
+
+    config: Config
+    members: list[Member]
+    recipe: Recipe
+    program: Program
+    placement: Placement
+    processes: bool
+    """Whether every cohort has a process of its own."""
+    workers: int
+    """Environment processes of the whole run."""
+    ahead: bool
+    """Whether updates are made while the environments step, where they can be."""
+    physics: int
+    """Numbers in a physics state, for planning with the simulator; else 0."""
+
+    @property
+    def space(self) -> Space:
+        return self.program.space
+
+    @property
+    def capacity(self) -> int:
+        """Transitions in the replay of each member."""
+        return self.program.capacity
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of metrics.csv that the agent, planners and models add."""
+        learning = self.program.learning
+        more = PLANNING_SUMS if self.program.planner else ()
+        return (*self.program.metrics, *more, *(model_columns(learning) if learning else ()))
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What the manifest says about the machine's part in the run."""
+        placement = self.placement
+        found = {"platform": placement.platform, "cohorts": len(placement.cohorts), "processes": self.processes}
+        return found | {"workers": self.workers}
+
+    @property
+    def kept(self) -> int:
+        """Bytes of the physics states that the oracle keeps on the host."""
+        return 8 * len(self.members) * self.capacity * self.physics * len(kept_states(self.program))
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of the population on its devices, and those of them that are replay."""
+        members = shapes(self.program, len(self.members))
+
+        def size(tree: Any) -> int:
+            return sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+        beside = self.kept if self.placement.platform == "cpu" else 0
+        return size(members) + beside, size(members.storage) + beside
+
+    def require_memory(self) -> int:
+        """The bytes that are free where the population is to be, or a refusal that says what would fit."""
+        total, replay = self.memory()
+        if self.kept and self.placement.platform != "cpu":  # physics states stay on the host
+            hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
+        share = self.placement.largest_share
+        first = self.placement.devices[0]
+        return hardware.require_memory(first, int(share * total), int(share * replay), self.capacity)
+
+    def describe(self) -> str:
+        """One line about the run, once it is certain that it fits."""
+        free, (total, replay) = self.require_memory(), self.memory()
+        return (
+            f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
+            f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
+            f"environment worker{'' if self.workers == 1 else 's'}; memory: replay "
+            f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
+            f"{hardware.gigabytes(free)} free"
+        )
+
+
+def make_plan(
+    config: Config,
+    options: Options,
+    folder: Folder | None = None,
+    begin: Callable[[Sequence[Member]], object] = lambda members: None,
+) -> Plan:
+    """The plan of a run, or a refusal; nothing is written.
+
+    ``folder``: where the run is, if it may have begun already. ``begin`` is told the members as soon as the
+    configuration is known to be valid.
+    """
+    validate(config)
+    if not 0 < options.checkpoint_minutes < math.inf:
+        raise UserError(
+            f"--checkpoint-minutes was given {options.checkpoint_minutes}; accepted: numbers above 0, such as 10."
+        )
+    members = grid.members(config)
+    begin(members)
+    recipe, capacity = recipe_of(config), min(config.replay, config.steps)
+    with closing(recipe.build()) as environment:
+        space = environment.space
+        require_capacity(config, space, capacity)
+        program = make_program(config, members, space, capacity)
+        step_s = step_seconds(environment)
+        physics = check(recipe, environment) if program.oracle else 0
+    count, each = len(members), work(program)
+    worthwhile = hardware.processes_pay(count, config.steps, each, step_s)
+    processes = choose_processes(options, recipe, worthwhile, folder)
+    placement = hardware.place(count, each, processes)
+    ahead = placement.ahead and program.planner is None
+    asked = options.workers
+    if asked is None and processes and placement.platform == "cpu":
+        asked = count if ahead and placement.spare else 0
+    busy = math.inf if program.oracle else step_s
+    workers = hardware.choose_workers(count, asked, recipe.portable, busy)
+    return Plan(config, members, recipe, program, placement, processes, workers, ahead, physics)
+
+
+def require_capacity(config: Config, space: Space, capacity: int) -> None:
+    """Refuses a replay of pixels that cannot hold one observation and its successor."""
+    if space.pixels is not None and capacity < space.pixels.stack + 2:
+        raise UserError(
+            f"--replay {config.replay} and --steps {config.steps} leave room for {capacity} steps, fewer than "
+            f"the frames of an observation; accepted, for pixels: from {space.pixels.stack + 2}."
+        )
+
+
+def choose_processes(options: Options, recipe: Recipe, worthwhile: bool, folder: Folder | None) -> bool:
+    """Whether cohorts have processes of their own; a run with environment workers on a CPU needs none.
+
+    A run continues as it began: how numbers are rounded depends on the number of cohorts.
+    """
+    asked, portable = options.cohorts, recipe.portable
+    if asked not in get_args(Cohorts):
+        raise unknown("value of --cohorts", asked, get_args(Cohorts), "Leave it out, and it is chosen.")
+    if asked == "by-size":
+        enough = jax.default_backend() == "cpu" and options.workers
+        before = began_with_processes(folder)
+        wanted = worthwhile and not enough if before is None else before
+        return bool(wanted and portable and hardware.can_share())
+    if asked == "processes" and not (portable and hardware.can_share()):
+        where = (
+            f"several processes can use a GPU at once only with NVIDIA's {mps.CONTROL}, which does not start here"
+            if portable
+            else "this environment exists in this process only"
+        )
+        raise UserError(f"--cohorts was given processes, but {where}. Use --cohorts threads.")
+    return asked == "processes"
+
+
+def began_with_processes(folder: Folder | None) -> bool | None:
+    """Whether the run in a folder began with processes on this platform; None: there is no such run."""
+    return folder.had_processes(jax.default_backend()) if folder is not None else None
+
+
+def number(things: Sequence[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
