@@ -10,6 +10,7 @@ import bires
 from bires import config as configs
 from bires import replay
 from bires.api import make_config
+from bires.dreaming import Dreamer
 from bires.options import Options, Stopped
 from bires.running import train
 from bires.runs import Folder
@@ -95,6 +96,26 @@ def test_the_oracles_dreams_without_noise_are_the_replay(tmp_path, quick, monkey
                     seen += 1
                     assert nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
     assert seen == 80
+
+
+def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, monkeypatch):
+    """Humanoid's are ±0.4, which `paper` does not scale: beyond them its reward is that of no real action."""
+    asked: list[np.ndarray] = []
+    ask = Dreamer._ask
+
+    def watched(dreamer, questions):
+        ask(dreamer, questions)
+        for question in questions:
+            asked.append(question.action.copy())
+            assert question.rows[:, : question.action.shape[1]].tobytes() == question.action.tobytes()  # for the critic
+
+    monkeypatch.setattr(Dreamer, "_ask", watched)
+    wild = {"planning_noise": 1.0, "actor_lr": 0.1, "tau": 1.0, "steps": 40, "protocol": "paper"}
+    bires.train("Humanoid", algorithm=["dyna-ddpg", "mve-ddpg"], out=tmp_path / "a", workers=0, **quick | wild)
+    actions = np.abs(np.stack(asked))
+    assert actions.max() == np.float32(0.4)
+    clipped = np.mean(actions == np.float32(0.4), axis=(1, 2))
+    assert np.mean(clipped > 0.1) > 0.8  # of the questions: MVE's first ones come from a fresh actor
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def dream(
     rollout = [answer]
     for _ in range(1, planner.horizon):
         seen = answer[..., -program.space.observation :]
-        action = jax.vmap(planner.parts.target_action)(learner, seen)
+        action = planner.parts.clip(jax.vmap(planner.parts.target_action)(learner, seen))
         answer, going = desk.ask("imagine_on", (walked, FLAG), action)
         rollout.append(answer)
     return Dreams(
@@ -61,9 +61,10 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
         nearby = first = None
         if planner.steps:
             assert hyper.planning is not None
-            nearby = dyna.proposals(stream(key, DREAM, clock), batch.action, hyper.planning.noise, planner.steps)
+            dreaming = stream(key, DREAM, clock)
+            nearby = dyna.proposals(planner.parts, dreaming, batch.action, hyper.planning.noise, planner.steps)
         if planner.horizon:
-            first = planner.parts.target_action(learner, batch.next_observation)
+            first = planner.parts.clip(planner.parts.target_action(learner, batch.next_observation))
         return Drawn(index, nearby, first)
 
     return jax.vmap(one)(keys, storage, learner, hyper)

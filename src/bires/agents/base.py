@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bires.rules import Needs, Rule
@@ -95,6 +96,8 @@ class Parts:
     """learner, observations → the target policy's actions."""
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
+    clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)
+    """Actions → as they are taken and stored: within the task's bounds."""
 
 
 @dataclass(frozen=True)
