@@ -27,6 +27,10 @@ NUMBERS = (*configs.GRID, *configs.PLANNING_NUMBERS)
 POOLED = ("task", "algorithm", "rule", "eta", "planner", "planning_eta", "seed", "log_every", "steps", *NUMBERS)
 """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
 
+COLUMNS = ("return_mean", "q_mean", "length_mean")
+"""What is read of an evaluation."""
+Point = tuple[float, ...]
+
 
 @dataclass(frozen=True)
 class Curves:
@@ -38,7 +42,7 @@ class Curves:
     eta: float | None
     steps: np.ndarray
     returns: np.ndarray
-    """(members × points)."""
+    """(members × points), in the order of their seeds."""
     seeds: tuple[int, ...]
     diverged_at: tuple[int | None, ...]
     missing: int
@@ -47,6 +51,10 @@ class Curves:
     """The label without `numbers`."""
     numbers: frozenset[tuple[str, float]]
     """What tells it apart from other kinds of the same name: the numbers that the runs vary."""
+    q: np.ndarray
+    """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
+    lengths: np.ndarray
+    """… their mean length: (members × points)."""
 
     @property
     def diverged(self) -> int:
@@ -133,37 +141,40 @@ def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
-    there = [row for row in rows if row["curve"]]
-    returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    there = sorted((row for row in rows if row["curve"]), key=lambda row: int(row["seed"]))
+    points = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    returns, q, lengths = np.moveaxis(np.array(points, float).reshape(len(there), len(steps), len(COLUMNS)), -1, 0)
     return Curves(
         task,
         label,
         rows[0]["algorithm"],
         number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
         steps,
-        np.array(returns, float).reshape(len(there), len(steps)),
+        returns,
         tuple(row["seed"] for row in there),
         tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
         len(rows) - len(there),
         label_of(rows[0], ()),
         frozenset(numbers_of(rows[0], varied)),
+        q,
+        lengths,
     )
 
 
-def carried(curve: dict[int, float], step: int) -> float:
+def carried(curve: dict[int, Point], step: int) -> Point:
     """The curve at a step, or where it ended before."""
     if step in curve:
         return curve[step]
     before = [earlier for earlier in curve if earlier < step]
-    return curve[max(before)] if before else float("nan")
+    return curve[max(before)] if before else (float("nan"),) * len(COLUMNS)
 
 
-def evaluations_of(run: Run) -> dict[int, dict[int, float]]:
-    """Member → step → mean return."""
+def evaluations_of(run: Run) -> dict[int, dict[int, Point]]:
+    """Member → step → what was evaluated."""
     table = run.evaluations
-    result: dict[int, dict[int, float]] = {}
-    for member, step, value in zip(table["member"], table["step"], table["return_mean"], strict=True):
-        result.setdefault(int(member), {})[int(step)] = float(value)
+    result: dict[int, dict[int, Point]] = {}
+    for member, step, *values in zip(table["member"], table["step"], *(table[name] for name in COLUMNS), strict=True):
+        result.setdefault(int(member), {})[int(step)] = tuple(map(float, values))
     return result
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from bires.curves import Curves, Panel
-from bires.statistics import Estimate, mean_and_error
+from bires.intervals import Estimate
+from bires.statistics import mean_and_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette."""
@@ -127,7 +128,7 @@ def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], la
             edgecolor=COLOURS[0] if up else COLOURS[1],
             hatch=None if up else "////",
         )
-        if np.isfinite(gain.low):
+        if np.isfinite([gain.low, gain.high]).all():
             ax.plot([i, i], [100 * gain.low, 100 * gain.high], color="black", linewidth=1)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set_xticks(range(len(known)), [name for name, _ in known], rotation=90, fontsize="small")
@@ -139,7 +140,7 @@ def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], la
     ax.set_title(f"{label}, 95 % intervals")
     without = [name for name, _ in gains if name not in dict(known)]
     if without:
-        text = f"nothing to improve on (the baseline's AUC is 0): {', '.join(without)}"
+        text = f"left out, as nobody learned them (or the baseline's AUC is 0): {', '.join(without)}"
         ax.set_xlabel("\n".join(wrap(text, 100, break_on_hyphens=False)), fontsize="small")
     ax.spines[["top", "right"]].set_visible(False)
     return save(figure, panels, paths)

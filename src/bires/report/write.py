@@ -14,17 +14,26 @@ from typing import Any
 from bires import figures, summary
 from bires.curves import Panel
 from bires.errors import UserError
+from bires.intervals import Estimate
 from bires.report.content import About, content, crowded
 from bires.runs import cell, write_whole
-from bires.statistics import Estimate, mean_and_error
+from bires.statistics import mean_and_error
 from bires.summary import Found
 
 
 def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
     """All files of a report; the same curves give the same bytes."""
+    return write_found(find(panels), out, about)
+
+
+def find(panels: Sequence[Panel]) -> Found:
+    """What a report is made from."""
     if not panels:
         raise UserError("There is no curve to report yet: no run has been evaluated.")
-    found = summary.find(panels)
+    return summary.find(panels)
+
+
+def write_found(found: Found, out: Path, about: About) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         return [page(found, out, about), *tables(found, out, about), *draw(found, out)]
