@@ -189,6 +189,13 @@ def test_a_ratio_to_nothing_is_not_left_out_of_an_interval():
     assert np.isfinite(estimate(statistics.median_improvement, *three).high)  # the middle task is bounded
 
 
+def test_an_improvement_is_never_less_than_losing_everything():
+    base, other = np.array([[10.0], [1.0], [30.0], [2.0], [40.0]]), np.array([[9.0], [0.0], [1.0], [2.0], [1.0]])
+    assert estimate(statistics.mean_improvement, base, other).low < -1.0
+    assert statistics.improvement(base, other).low == statistics.average_improvement(base, other).low == -1.0
+    assert statistics.improvement(base - 20, other - 20).low < -1.0  # where returns may be negative, it may be
+
+
 def test_a_resample_without_a_value_counts_against_both_ends():
     def mostly(scores):
         return np.where(scores[..., 0, 0] == 0.0, np.nan, scores[..., 0, 0])

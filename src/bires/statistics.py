@@ -150,15 +150,21 @@ def divergence_rate(diverged: int, members: int) -> Estimate:
 
 
 def improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
-    """The improvement on one task (runs × 1); one with a single run on either side has no interval."""
-    return estimate(mean_improvement, base, other, paired=paired)
+    """`median_improvement` with its interval; of one task (runs × 1), that task's improvement."""
+    return possible(estimate(median_improvement, base, other, paired=paired), base, other)
 
 
 def average_improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
     """`mean_improvement`. A mean of ratios is biased, and so are its resamples, to the other side than the truth lies:
     only an interval that reaches as far to both sides covers it."""
     shape: Shape = "symmetric" if base.shape[1] > 1 else "percentile"
-    return estimate(mean_improvement, base, other, paired=paired, shape=shape)
+    return possible(estimate(mean_improvement, base, other, paired=paired, shape=shape), base, other)
+
+
+def possible(found: Estimate, base: np.ndarray, other: np.ndarray) -> Estimate:
+    """An improvement's interval; no further down than −100 % where there are no negative returns."""
+    positive = min(np.nanmin(base), np.nanmin(other)) >= 0
+    return found.within(-1.0, np.inf) if positive else found
 
 
 def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:

@@ -59,13 +59,13 @@ class Found:
     rows: tuple[Row, ...]
     totals: tuple[Total, ...]
 
-    def improvements(self) -> dict[str, list[tuple[str, Estimate]]]:
-        """Kind → improvement by task, for kinds that ran beside a baseline on several tasks."""
-        found: dict[str, list[tuple[str, Estimate]]] = {}
+    def gains(self) -> dict[str, list[Row]]:
+        """Kind → its rows, for kinds that ran beside a baseline on several tasks."""
+        found: dict[str, list[Row]] = {}
         for row in self.rows:
-            if row.improvement is not None:
-                found.setdefault(row.kind, []).append((row.task, row.improvement))
-        return {label: gains for label, gains in found.items() if len(gains) > 1}
+            if row.difference is not None:
+                found.setdefault(row.kind, []).append(row)
+        return {label: rows for label, rows in found.items() if len(rows) > 1}
 
 
 def find(panels: Sequence[Panel]) -> Found:

@@ -152,5 +152,4 @@ def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estim
     if not learned.any():
         return None, None
     base, other, paired = score.base[:, learned], score.other[:, learned], score.paired[learned]
-    median = estimate(statistics.median_improvement, base, other, paired=paired)
-    return median, statistics.average_improvement(base, other, paired)
+    return statistics.improvement(base, other, paired), statistics.average_improvement(base, other, paired)

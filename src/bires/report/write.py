@@ -109,7 +109,7 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 def draw(found: Found, out: Path) -> list[Path]:
     """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks."""
-    panels, gains = found.panels, found.improvements()
+    panels, gains = found.panels, found.gains()
 
     def paths(name: str) -> list[Path]:
         return [out / f"{name}.{kind}" for kind in figures.KINDS]
@@ -118,7 +118,9 @@ def draw(found: Found, out: Path) -> list[Path]:
         written = figures.save_variants(panels, *paths("variants"))
     else:
         written = figures.save_curves(panels, *paths("curves"))
-    for label, bars in gains.items():
+    for label, rows in gains.items():
         name = "auc" if len(gains) == 1 else f"auc-{label}"
-        written += figures.save_bars(panels, bars, f"{label} over its baseline", *paths(name))
+        differences = [(row.task, row.difference) for row in rows if row.difference]
+        ratios = [(row.task, row.improvement) for row in rows if row.improvement]
+        written += figures.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))
     return written
