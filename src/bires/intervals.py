@@ -188,10 +188,12 @@ def resample(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def times_drawn(chosen: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """How often more than once each run was drawn: (count × runs × tasks)."""
-    rows = np.arange(len(scores), dtype=chosen.dtype)
-    there = rows[:, None] < present(scores)
-    times = np.stack([((chosen == row) & there).sum(axis=1) for row in rows], axis=1)
-    return np.asarray(times - there.astype(float))
+    count, rows, tasks = chosen.shape
+    there = np.arange(rows)[:, None] < present(scores)
+    cell = np.arange(count)[:, None, None] * tasks + np.arange(tasks)
+    drawn = (cell * rows + chosen)[np.broadcast_to(there, chosen.shape)]
+    times = np.bincount(drawn, minlength=count * tasks * rows).reshape(count, tasks, rows)
+    return np.asarray(times.swapaxes(1, 2) - there.astype(float))
 
 
 def pack(scores: np.ndarray) -> np.ndarray:
