@@ -144,19 +144,22 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
     late = "" if last == steps else f", evaluated last at step {last:,}"
     table = RichTable(title=f"{run.config.task}, {steps:,} steps{late}", title_justify="left")
     for name in ("", "members", "final return", "AUC"):
-        table.add_column(name, justify="left" if not name else "right")
+        table.add_column(name, justify="left" if not name else "right", overflow="fold")
     compared = next((row for row in rows if row.difference), None)
     if compared:
-        for name in (f"difference / {compared.scale:g} [95 %]", "of the final return", "AUC improvement", "intervals"):
-            table.add_column(name, justify="right")
+        table.caption = (
+            f"to the baseline, 95 % intervals, seeds {compared.interval}; scores in units of {compared.scale:.4g}"
+        )
+        table.add_column("difference of scores", justify="right")
+        table.add_column("AUC improvement", justify="right")
     for row in rows:
         count = str(row.members) + (f" ({row.diverged} diverged)" if row.diverged else "")
         cells = ["–", "–"]
         if row.auc is not None:
             error = "" if row.final_error is None else f" ± {row.final_error:.1f}"
             cells = [f"{row.final_return:.1f}{error}", f"{row.auc:,.0f}"]
-        gains = [found.show(form) if found else "" for found, form in shown(row)] if compared else []
-        table.add_row(row.kind, count, *cells, *gains, *([row.interval] if compared else []))
+        gains = [row.difference.show("+.3f") if row.difference else "", str(row.improvement or "")] if compared else []
+        table.add_row(row.kind, count, *cells, *gains)
     return table
 
 
