@@ -110,7 +110,7 @@ def test_compare_evaluate_and_files(tmp_path):
     out = tmp_path / "run"
     done = bires("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert "AUC over the baseline" in done.stdout
+    assert "95 % intervals, seeds paired; scores in units of 1000" in done.stdout
     assert "curves.png" in done.stdout
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "Warning" not in done.stdout + done.stderr

@@ -16,6 +16,7 @@ from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
 from bires.training.runners import make_runner
+from bires.training.simulator import SimulatorModel
 from tests import environments  # noqa: F401
 from tests.test_training import arrays, cohorts_of, contents
 
@@ -97,6 +98,26 @@ def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, m
                     seen += 1
                     assert nearby[i, p].tobytes() == np.delete(rows[:, o:], a + 1, axis=1).tobytes()
     assert seen == 80
+
+
+def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, monkeypatch):
+    """Humanoid's are ±0.4, which `paper` does not scale: beyond them its reward is that of no real action."""
+    asked: list[np.ndarray] = []
+    ask = SimulatorModel._ask
+
+    def watched(model, questions):
+        ask(model, questions)
+        for question in questions:
+            asked.append(question.action.copy())
+            assert question.rows[:, : question.action.shape[1]].tobytes() == question.action.tobytes()  # for the critic
+
+    monkeypatch.setattr(SimulatorModel, "_ask", watched)
+    wild = {"planning_noise": 1.0, "actor_lr": 0.1, "tau": 1.0, "steps": 40, "protocol": "paper"}
+    bires.train("Humanoid", algorithm=["dyna-ddpg", "mve-ddpg"], out=tmp_path / "a", workers=0, **quick | wild)
+    actions = np.abs(np.stack(asked))
+    assert actions.max() == np.float32(0.4)
+    clipped = np.mean(actions == np.float32(0.4), axis=(1, 2))
+    assert np.mean(clipped > 0.1) > 0.8  # of the questions: MVE's first ones come from a fresh actor
 
 
 @pytest.mark.parametrize(

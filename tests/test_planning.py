@@ -1,5 +1,7 @@
 """Planners' gradients by hand, and what they leave alone."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,13 +9,13 @@ import pytest
 
 from bires import rules
 from bires.agents import ddpg
-from bires.agents.base import Hyper, Planning
+from bires.agents.base import Design, Hyper, Planning
 from bires.agents.networks import Actor, Critic, Dense, actor, critic
 from bires.agents.optimisers import init as adam
 from bires.planning import dyna, mve, recipe
 from bires.planning.base import Imagination, Imagined, Planner
 from bires.rules import RULES
-from bires.types import Transition
+from bires.types import Space, Transition
 from tests import environments  # noqa: F401
 from tests.test_ddpg import batch_of, different_targets
 
@@ -192,7 +194,27 @@ def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_no
 
 def test_proposals_are_clipped_and_spread_as_asked():
     action = jnp.zeros((20_000, 1)).at[0].set(1.0)
-    found = dyna.proposals(jax.random.key(0), action, jnp.float32(0.1), 2)
+    found = dyna.proposals(ddpg.PARTS, jax.random.key(0), action, jnp.float32(0.1), 2)
     assert found.shape == (2, 20_000, 1)
     assert float(found.std()) == pytest.approx(0.1, rel=0.03)
     assert float(jnp.abs(found).max()) <= 1.0
+
+
+def test_what_a_learned_model_is_asked_is_within_the_bounds():
+    """Dyna's actions and MVE's, where the bounds are narrower than the actor's output."""
+    rng = np.random.default_rng(8)
+    state, batch = different_targets(rng), batch_of(rng)
+    space = Space(3, 2, (-1e-5, -1e-5), (2e-5, 2e-5))
+    narrow = ddpg.make(Design(space, (4, 4), {}, rules.needs([RULES["td"]]))).parts
+    assert narrow is not None
+    planner = replace(planner_for(horizon=2), parts=narrow)
+
+    def model(observation, action):
+        return action.sum(axis=-1), observation + 1.0
+
+    dreams = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(horizon=2), batch)
+    for imagined in (dreams.nearby, dreams.rollout):
+        assert imagined is not None
+        assert float(imagined.action.min()) == np.float32(-1e-5)
+        assert float(imagined.action.max()) == np.float32(2e-5)
+        np.testing.assert_allclose(imagined.reward, imagined.action.sum(axis=-1), rtol=1e-5)

@@ -100,6 +100,8 @@ class Parts:
     """learner, observations → the target policy's actions."""
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
+    clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)
+    """Actions → as they are taken and stored: within the task's bounds."""
 
 
 @dataclass(frozen=True)

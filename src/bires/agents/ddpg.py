@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -184,7 +185,7 @@ def make(design: Design) -> Agent:
         greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
         value=lambda state, observation, action: critic(state.critic, observation, action),
         update=lambda key, state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
-        parts=PARTS,
+        parts=replace(PARTS, clip=space.clip),
     )
 
 

@@ -18,20 +18,32 @@ from typing import Any
 
 import numpy as np
 
+from bires.agents import registry
 from bires.runs.run import Run
 from bires.settings import config as configs
 from bires.settings import grid
 
-BASELINES = ("ddpg", "bi-res-ddpg(0)", "to-res-ddpg(0)", "dqn", "bi-res-dqn(0)")
-"""What others are compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
 HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", "status", "diverged_at")
 """Of a member, what is not a number of its agent or planner."""
 POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
 
 
+def baselines(algorithm: str) -> tuple[str, ...]:
+    """What an algorithm is compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
+    for spec in registry.AGENTS.values():
+        if algorithm in spec.algorithms or algorithm.endswith(f"-{spec.name}"):
+            return (spec.baseline, f"bi-res-{spec.name}(0)", f"to-res-{spec.name}(0)")
+    return ()
+
+
 def pooled(run: Run) -> set[str]:
     """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
     return {*POOLED, *(one.name for one in run.config.own_settings if one.varies)}
+
+
+COLUMNS = ("return_mean", "q_mean", "length_mean")
+"""What is read of an evaluation."""
+Point = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class Curves:
     eta: float | None
     steps: np.ndarray
     returns: np.ndarray
-    """(members × points)."""
+    """(members × points), in the order of their seeds."""
     seeds: tuple[int, ...]
     diverged_at: tuple[int | None, ...]
     missing: int
@@ -53,6 +65,10 @@ class Curves:
     """The label without `numbers`."""
     numbers: frozenset[tuple[str, float]]
     """What tells it apart from other kinds of the same name: the numbers that the runs vary."""
+    q: np.ndarray
+    """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
+    lengths: np.ndarray
+    """… their mean length: (members × points)."""
 
     @property
     def diverged(self) -> int:
@@ -74,7 +90,7 @@ class Panel:
     def base_of(self, kind: Curves) -> Curves | None:
         """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them."""
         there = [base for base in self.kinds if len(base.returns) and base.numbers <= kind.numbers]
-        return next((base for name in BASELINES for base in there if base.name == name), None)
+        return next((base for name in baselines(kind.algorithm) for base in there if base.name == name), None)
 
 
 def collect(runs: Iterable[Run]) -> list[Panel]:
@@ -140,37 +156,40 @@ def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
-    there = [row for row in rows if row["curve"]]
-    returns = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    there = sorted((row for row in rows if row["curve"]), key=lambda row: int(row["seed"]))
+    points = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
+    returns, q, lengths = np.moveaxis(np.array(points, float).reshape(len(there), len(steps), len(COLUMNS)), -1, 0)
     return Curves(
         task,
         label,
         rows[0]["algorithm"],
         number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
         steps,
-        np.array(returns, float).reshape(len(there), len(steps)),
+        returns,
         tuple(row["seed"] for row in there),
         tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
         len(rows) - len(there),
         label_of(rows[0], ()),
         frozenset(numbers_of(rows[0], varied)),
+        q,
+        lengths,
     )
 
 
-def carried(curve: dict[int, float], step: int) -> float:
+def carried(curve: dict[int, Point], step: int) -> Point:
     """The curve at a step, or where it ended before."""
     if step in curve:
         return curve[step]
     before = [earlier for earlier in curve if earlier < step]
-    return curve[max(before)] if before else float("nan")
+    return curve[max(before)] if before else (float("nan"),) * len(COLUMNS)
 
 
-def evaluations_of(run: Run) -> dict[int, dict[int, float]]:
-    """Member → step → mean return."""
+def evaluations_of(run: Run) -> dict[int, dict[int, Point]]:
+    """Member → step → what was evaluated."""
     table = run.evaluations
-    result: dict[int, dict[int, float]] = {}
-    for member, step, value in zip(table["member"], table["step"], table["return_mean"], strict=True):
-        result.setdefault(int(member), {})[int(step)] = float(value)
+    result: dict[int, dict[int, Point]] = {}
+    for member, step, *values in zip(table["member"], table["step"], *(table[name] for name in COLUMNS), strict=True):
+        result.setdefault(int(member), {})[int(step)] = tuple(map(float, values))
     return result
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from bires.analysis.curves import Curves, Panel
-from bires.analysis.statistics import Estimate, mean_and_error
+from bires.analysis.intervals import Estimate
+from bires.analysis.statistics import mean_and_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette."""
@@ -111,38 +112,54 @@ def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
     return save(figure, panels, paths)
 
 
-def save_bars(panels: Sequence[Panel], gains: Sequence[tuple[str, Estimate]], label: str, *paths: Path) -> list[Path]:
-    """The relative improvement of the AUC on every task, sorted, with its interval."""
+Gains = Sequence[tuple[str, Estimate]]
+"""Task and what was gained there."""
+
+
+def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label: str, *paths: Path) -> list[Path]:
+    """By task, sorted: differences of normalised scores; below them the paper's ratio, where it says something."""
     from matplotlib.figure import Figure
 
+    wide = max(6.5, 0.34 * len(differences) + 1.5)
+    figure = Figure(figsize=(wide, 8.0), layout="constrained")
+    above, below = figure.subplots(2, 1)
+    draw_bars(above, differences, 1.0)
+    above.set_ylabel("difference of normalised scores")
+    above.set_title(f"{label}, 95 % intervals")
+    unbounded = draw_bars(below, ratios, 100.0)
+    below.set_yscale("symlog", linthresh=100)
+    ticks = [t for t in (-1000, -100, -50, 0, 50, 100, 1000, 10_000) if below.get_ylim()[0] <= t <= below.get_ylim()[1]]
+    below.set_yticks(ticks, [f"{tick:+d} %" if tick else "0 %" for tick in ticks])
+    below.minorticks_off()
+    below.set_ylabel("improvement of the AUC")
+    without = [name for name, gain in ratios if not np.isfinite(gain.value)]
+    notes = [
+        f"left out, as nobody learned them (or the baseline's AUC is 0): {', '.join(without)}" if without else "",
+        f"no bounded interval: {', '.join(unbounded)}" if unbounded else "",
+    ]
+    lines = [line for note in notes for line in wrap(note, int(14 * wide), break_on_hyphens=False)]
+    below.set_xlabel("\n".join(lines), fontsize="small")
+    return save(figure, panels, paths)
+
+
+def draw_bars(ax: Any, gains: Gains, unit: float) -> list[str]:
+    """One bar for each task that has a value, with its interval; the tasks whose interval has no bound."""
     known = sorted((g for g in gains if np.isfinite(g[1].value)), key=lambda gain: gain[1].value)
-    figure = Figure(figsize=(max(5.2, 0.34 * len(known) + 1.5), 4.2), layout="constrained")
-    ax = figure.subplots()
     for i, (_, gain) in enumerate(known):
         up = gain.value >= 0
         ax.bar(
             i,
-            100 * gain.value,
+            unit * gain.value,
             color=COLOURS[0] if up else "white",
             edgecolor=COLOURS[0] if up else COLOURS[1],
             hatch=None if up else "////",
         )
-        if np.isfinite(gain.low):
-            ax.plot([i, i], [100 * gain.low, 100 * gain.high], color="black", linewidth=1)
+        if np.isfinite([gain.low, gain.high]).all():
+            ax.plot([i, i], [unit * gain.low, unit * gain.high], color="black", linewidth=1)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.set_xticks(range(len(known)), [name for name, _ in known], rotation=90, fontsize="small")
-    ax.set_yscale("symlog", linthresh=100)
-    ticks = [t for t in (-1000, -100, -50, 0, 50, 100, 1000, 10_000) if ax.get_ylim()[0] <= t <= ax.get_ylim()[1]]
-    ax.set_yticks(ticks, [f"{tick:+d} %" if tick else "0 %" for tick in ticks])
-    ax.minorticks_off()
-    ax.set_ylabel("improvement of the AUC")
-    ax.set_title(f"{label}, 95 % intervals")
-    without = [name for name, _ in gains if name not in dict(known)]
-    if without:
-        text = f"nothing to improve on (the baseline's AUC is 0): {', '.join(without)}"
-        ax.set_xlabel("\n".join(wrap(text, 100, break_on_hyphens=False)), fontsize="small")
     ax.spines[["top", "right"]].set_visible(False)
-    return save(figure, panels, paths)
+    return [name for name, gain in known if np.isinf([gain.low, gain.high]).any()]
 
 
 def fingerprint(panels: Sequence[Panel]) -> str:

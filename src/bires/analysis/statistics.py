@@ -1,51 +1,15 @@
 """Statistics of learning curves: pure functions of arrays; drawing is elsewhere.
 
-Scores are matrices (runs × tasks) with nan where a run is missing; more axes may stand in front. Every interval is a
-percentile bootstrap, stratified by task: runs are drawn with replacement within each task, never across tasks, and
-independently for each algorithm. The seed is fixed, so the same curves give the same numbers.
+Scores are matrices (runs × tasks) with nan where a run is missing; more axes may stand in front. Intervals are those of
+`bires.analysis.intervals`. The seed is fixed, so the same curves give the same numbers.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import stats
 
-CONFIDENCE = 0.95
-RESAMPLES = 10_000
-CHUNK = 1_000
-"""Resamples held in memory at once."""
-
-Statistic = Callable[..., np.ndarray]
-"""Matrices (… × runs × tasks) → numbers (…), or rows of numbers (… × n)."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with a bootstrap interval; an end that cannot be known is nan."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return self.show("+.1%")
-
-    def show(self, form: str) -> str:
-        """The number and its interval, if there is one, in a format of Python's."""
-        interval = f" [{number(self.low, form)}, {number(self.high, form)}]" if self.low == self.low else ""
-        return f"{number(self.value, form)}{interval}"
-
-
-def number(value: float, form: str) -> str:
-    """A number in a format of Python's, or a dash; percentages of a hundredfold and more as multiples, to be read."""
-    if value != value:
-        return "–"
-    return f"{value:+.3g}×" if form.endswith("%") and abs(value) >= 100 else f"{value:{form}}"
-
+from bires.analysis.intervals import CONFIDENCE, Estimate, Paired, Shape, band, estimate, present, without_nan
 
 # Curves and their areas.
 
@@ -78,23 +42,54 @@ def matrix(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(AUC of other's mean curve − AUC of base's) / |AUC of base's| for every task; nan where base's is `NOTHING`.
+    """(AUC of other's mean curve − AUC of base's) / |AUC of base's| for every task.
 
     The AUC of a mean curve is the mean of the AUCs. The paper has no bars around the denominator: the two differ where
-    returns are negative, and there a larger return would count as a loss.
+    returns are negative, and there a larger return would count as a loss. Where base's AUC is `NOTHING` the quotient is
+    its limit: infinite, or 0 if other's is nothing, too.
     """
     reference = mean_over_runs(base)
-    return np.asarray((mean_over_runs(other) - reference) / size(reference))
+    gain = mean_over_runs(other) - reference
+    nothing = is_nothing(base)
+    limit = np.where(np.abs(gain) < NOTHING, 0.0, np.copysign(np.inf, gain))
+    return np.where(nothing, limit, gain / np.where(nothing, 1.0, np.abs(reference)))
+
+
+def is_nothing(base: np.ndarray) -> np.ndarray:
+    """On which tasks the mean AUC is `NOTHING`: no ratio to it says anything."""
+    return np.asarray(np.abs(mean_over_runs(base)) < NOTHING)
 
 
 def mean_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The mean over tasks of `improvements`, without the tasks where it is undefined."""
-    return without_nan(np.nanmean, improvements(base, other))
+    """The mean over tasks of `improvements`."""
+    with np.errstate(invalid="ignore"):  # infinite in both directions: nan
+        return np.asarray(improvements(base, other).mean(axis=-1))
 
 
 def median_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The median over tasks of `improvements`, without the tasks where it is undefined."""
-    return without_nan(np.nanmedian, improvements(base, other))
+    """The median over tasks of `improvements`."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.median(improvements(base, other), axis=-1))
+
+
+def differences(base: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Mean score of other − mean score of base, for every task."""
+    return np.asarray(mean_over_runs(other) - mean_over_runs(base))
+
+
+def mean_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The mean over tasks of `differences`."""
+    return np.asarray(differences(base, other).mean(axis=-1))
+
+
+def median_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The median over tasks of `differences`."""
+    return np.asarray(np.median(differences(base, other), axis=-1))
+
+
+def iqm_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The interquartile mean over tasks of `differences`: the mean of the middle half of the tasks."""
+    return middle_mean(differences(base, other))
 
 
 def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -102,17 +97,6 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
     x, y = other[..., :, None, :], base[..., None, :, :]
     wins = np.where(np.isnan(x) | np.isnan(y), np.nan, (x > y) + 0.5 * (x == y))
     return without_nan(np.nanmean, without_nan(np.nanmean, wins, axis=(-3, -2)))
-
-
-def normalise(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Scores in units of base's mean score on the task, so that base's mean is 1; nan where that score is `NOTHING`."""
-    reference = mean_over_runs(base)
-    return np.asarray(1.0 + (scores - reference) / size(reference))
-
-
-def size(reference: np.ndarray) -> np.ndarray:
-    """What others are measured in: |reference|, or nan where that is `NOTHING`."""
-    return np.where(np.abs(reference) < NOTHING, np.nan, np.abs(reference))
 
 
 # Many tasks as one number (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").
@@ -134,7 +118,12 @@ def median(scores: np.ndarray) -> np.ndarray:
 
 def iqm(scores: np.ndarray) -> np.ndarray:
     """The interquartile mean: the mean of the middle half of all runs of all tasks."""
-    flat = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)  # nan comes last
+    return middle_mean(scores.reshape(*scores.shape[:-2], -1))
+
+
+def middle_mean(values: np.ndarray) -> np.ndarray:
+    """The mean over the last axis without the lowest and the highest quarter; nan is as if it were not there."""
+    flat = np.sort(values, axis=-1)  # nan comes last
     counts = np.sum(~np.isnan(flat), axis=-1)
     cut = counts // 4
     place = np.arange(flat.shape[-1])
@@ -157,56 +146,42 @@ def divergence_rate(diverged: int, members: int) -> Estimate:
     return Estimate(diverged / members, float(found.low), float(found.high))
 
 
-# Intervals.
+# With their intervals.
 
 
-def estimate(statistic: Statistic, *samples: np.ndarray, seed: int = 0) -> Estimate:
-    """A number and its interval; no interval unless every sample has a task with two runs."""
-    value, low, high = band(statistic, *samples, seed=seed)
-    return Estimate(float(value), float(low), float(high))
+def improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
+    """`median_improvement` with its interval; of one task (runs × 1), that task's improvement."""
+    return possible(estimate(median_improvement, base, other, paired=paired), base, other)
 
 
-def band(statistic: Statistic, *samples: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`estimate` for a statistic that gives several numbers: value, low and high of each."""
-    value = np.asarray(statistic(*samples), float)
-    if not all(np.any(np.sum(~np.isnan(sample), axis=0) > 1) for sample in samples):
-        return value, np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-    drawn = np.concatenate(list(resampled(statistic, samples, np.random.default_rng(seed))))
-    tail = 50 * (1 - CONFIDENCE)
-    low, high = without_nan(lambda x, axis: np.nanpercentile(x, [tail, 100 - tail], axis=axis), drawn, axis=0)
-    return value, np.where(np.isnan(value), np.nan, low), np.where(np.isnan(value), np.nan, high)
+def average_improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
+    """`mean_improvement`. A mean of ratios is biased, and so are its resamples, to the other side than the truth lies:
+    only an interval that reaches as far to both sides covers it."""
+    shape: Shape = "symmetric" if base.shape[1] > 1 else "percentile"
+    return possible(estimate(mean_improvement, base, other, paired=paired, shape=shape), base, other)
 
 
-def improvement_band(base: np.ndarray, other: np.ndarray) -> list[Estimate]:
-    """The improvement on every task; a task with a single run on either side has no interval."""
-    columns = zip(*band(improvements, base, other), strict=True)
-    few = np.minimum(np.sum(~np.isnan(base), axis=0), np.sum(~np.isnan(other), axis=0)) < 2
-    nan = float("nan")
-    return [
-        Estimate(float(value), nan if lonely else float(low), nan if lonely else float(high))
-        for (value, low, high), lonely in zip(columns, few, strict=True)
-    ]
+def possible(found: Estimate, base: np.ndarray, other: np.ndarray) -> Estimate:
+    """An improvement's interval; no further down than −100 % where there are no negative returns."""
+    positive = min(np.nanmin(base), np.nanmin(other)) >= 0
+    return found.within(-1.0, np.inf) if positive else found
 
 
-def resampled(statistic: Statistic, samples: tuple[np.ndarray, ...], rng: np.random.Generator) -> Iterator[np.ndarray]:
-    for start in range(0, RESAMPLES, CHUNK):
-        count = min(CHUNK, RESAMPLES - start)
-        yield np.asarray(statistic(*(resample(sample, rng, count) for sample in samples)), float)
+def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
+    """`probability_of_improvement`; where all pairs agree, so do all resamples: then Clopper and Pearson's interval."""
+    found = estimate(probability_of_improvement, base, other, paired=paired)
+    if found.value in (0.0, 1.0) and found.low == found.low:
+        return Estimate(found.value, *of_one_mind(found.value, int(np.minimum(present(base), present(other)).sum())))
+    return found.within(0.0, 1.0)
 
 
-def resample(scores: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
-    """``count`` matrices whose runs are drawn with replacement from the same task's runs; what is missing stays so."""
-    packed = np.take_along_axis(scores, np.argsort(np.isnan(scores), axis=0, kind="stable"), axis=0)
-    there = np.sum(~np.isnan(scores), axis=0)
-    chosen = (rng.random((count, *scores.shape)) * there).astype(int)
-    drawn = np.take_along_axis(packed[None], chosen, axis=1)
-    return np.where(np.isnan(packed), np.nan, drawn)
+def of_one_mind(share: float, runs: int) -> tuple[float, float]:
+    """The interval of a probability of which all runs, won or lost, agree."""
+    exact = stats.binomtest(round(share * runs), runs).proportion_ci(CONFIDENCE, method="exact")
+    return float(exact.low), float(exact.high)
 
 
-def without_nan(
-    function: Callable[..., np.ndarray], values: np.ndarray, axis: int | tuple[int, ...] = -1
-) -> np.ndarray:
-    """A nan-ignoring function of NumPy, which need not warn where there is nothing but nan."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(function(values, axis=axis))
+def profile_band(scores: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`profile` at some levels: value, low and high."""
+    value, low, high = band(lambda drawn: profile(drawn, levels), scores)
+    return value, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

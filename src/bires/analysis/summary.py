@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table as RichTable
 
-from bires.analysis import statistics
+from bires.analysis import scores, statistics
 from bires.analysis.curves import Curves, Panel, collect
 from bires.analysis.figures import save_curves
-from bires.analysis.statistics import Estimate, auc, estimate, mean_and_error
+from bires.analysis.intervals import Estimate
+from bires.analysis.statistics import auc
+from bires.analysis.totals import Total, between, totals
 from bires.runs.run import Run
 
 
@@ -28,27 +30,25 @@ class Row:
     missing: int
     last_step: int
     final_return: float | None
+    """The mean of the last tenth of the curve, as everywhere."""
     final_error: float | None
     auc: float | None
+    scale: float
+    """What scores are divided by; see `bires.analysis.scores`."""
+    scale_source: str
+    """`given`, or `measured`: the range of the mean curves here."""
+    interval: str
+    """`paired` or `unpaired`; empty for the baseline itself and where there is none, and so are the next three."""
+    difference: Estimate | None
+    """Of normalised scores, to the panel's baseline."""
+    final_difference: Estimate | None
+    """Of normalised final returns."""
     improvement: Estimate | None
-    """Over the panel's baseline; None for the baseline itself and where there is none."""
-
-
-@dataclass(frozen=True)
-class Total:
-    """One kind of member over all tasks where it and the baseline ran. Scores are AUCs in units of the baseline's."""
-
-    kind: str
-    tasks: int
-    undefined: int
-    """Tasks whose baseline has an AUC of zero: no improvement can be given there."""
-    median_improvement: Estimate | None
-    """None, like the two below that compare, for the baseline itself."""
-    mean_improvement: Estimate | None
-    iqm: Estimate
-    probability: Estimate | None
-    """Of a run being better than a run of the baseline."""
-    divergence: Estimate
+    """The paper's ratio; nan where nobody learned the task, or the baseline's AUC is zero."""
+    q: float | None
+    """Mean Q(s, μ(s)) of the last evaluations."""
+    q_expected: float | None
+    """What it would be if Q were right and rewards even; see `scores.values`."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Found:
     rows: tuple[Row, ...]
     totals: tuple[Total, ...]
 
-    def improvements(self) -> dict[str, list[tuple[str, Estimate]]]:
-        """Kind → improvement by task, for kinds that ran beside a baseline on several tasks."""
-        found: dict[str, list[tuple[str, Estimate]]] = {}
+    def gains(self) -> dict[str, list[Row]]:
+        """Kind → its rows, for kinds that ran beside a baseline on several tasks."""
+        found: dict[str, list[Row]] = {}
         for row in self.rows:
-            if row.improvement is not None:
-                found.setdefault(row.kind, []).append((row.task, row.improvement))
-        return {label: gains for label, gains in found.items() if len(gains) > 1}
+            if row.difference is not None:
+                found.setdefault(row.kind, []).append(row)
+        return {label: rows for label, rows in found.items() if len(rows) > 1}
 
 
 def find(panels: Sequence[Panel]) -> Found:
@@ -79,69 +79,63 @@ def summarise(panel: Panel) -> list[Row]:
 
 
 def describe(kind: Curves, panel: Panel) -> Row:
-    base = panel.base_of(kind)
-    last = int(kind.steps[-1]) if len(kind.steps) else 0
-    final: tuple[float | None, float | None, float | None] = (None, None, None)
-    gain = None
-    if kind.returns.size:
-        mean, error = mean_and_error(kind.returns)
-        known = float(error[-1]) if np.isfinite(error[-1]) else None
-        final = (float(mean[-1]), known, float(auc(kind.returns).mean()))
-        if base is not None and kind is not base:
-            gain = statistics.improvement_band(auc(base.returns)[:, None], auc(kind.returns)[:, None])[0]
-    return Row(panel.title, kind.label, len(kind.returns), kind.diverged, kind.missing, last, *final, gain)
-
-
-def totals(panels: Sequence[Panel]) -> list[Total]:
-    """One record per kind of member, in the order in which they first appear."""
-    labels = dict.fromkeys(kind.label for panel in panels for kind in panel.kinds)
-    return [found for label in labels if (found := total(panels, label))]
-
-
-def total(panels: Sequence[Panel], label: str) -> Total | None:
-    base, other = scores(panels, label)
-    if not other.size:
-        return None
-    kinds = [kind for panel in panels for kind in panel.kinds if kind.label == label]
-    itself = all(base is kind for base, kind in pairs(panels, label))
-
-    def against(statistic: statistics.Statistic) -> Estimate | None:
-        return None if itself else estimate(statistic, base, other)
-
-    return Total(
-        label,
-        other.shape[1],
-        int(np.sum(np.isnan(statistics.improvements(base, other)))),
-        against(statistics.median_improvement),
-        against(statistics.mean_improvement),
-        estimate(statistics.iqm, statistics.normalise(other, base)),
-        against(statistics.probability_of_improvement),
-        statistics.divergence_rate(sum(k.diverged for k in kinds), sum(len(k.returns) for k in kinds)),
+    scale, base, there = scores.scale_of(panel), panel.base_of(kind), bool(kind.returns.size)
+    mean, error = statistics.mean_and_error(scores.final(kind)) if there else (None, None)
+    q, expected = scores.values(panel, kind) if there else (None, None)
+    interval, difference, last, ratio = compare(panel, base, kind) if there else BASELINE
+    return Row(
+        panel.title,
+        kind.label,
+        len(kind.returns),
+        kind.diverged,
+        kind.missing,
+        int(kind.steps[-1]) if len(kind.steps) else 0,
+        None if mean is None else float(mean),
+        None if error is None or np.isnan(error) else float(error),
+        float(auc(kind.returns).mean()) if there else None,
+        scale.value,
+        "given" if scale.given else "measured",
+        interval,
+        difference,
+        last,
+        ratio,
+        q,
+        expected,
     )
 
 
-def scores(panels: Sequence[Panel], label: str) -> tuple[np.ndarray, np.ndarray]:
-    """AUCs (runs × tasks) of the baseline and of one kind, for the panels that have both."""
-    both = pairs(panels, label)
+Against = tuple[str, Estimate | None, Estimate | None, Estimate | None]
+"""Kind of interval, differences of normalised scores and of final returns, and the paper's ratio."""
+BASELINE: Against = ("", None, None, None)
+
+
+def compare(panel: Panel, base: Curves | None, kind: Curves) -> Against:
+    """One kind against its baseline on one task."""
+    if base is None or base is kind:
+        return BASELINE
+    unit = [scores.scale_of(panel).value]
+    score, final = (scores.compared([(base, kind)], measure, unit) for measure in (scores.score, scores.final))
+    nan = float("nan")
+    defined = scores.learned(panel) and not statistics.is_nothing(score.base).any()
+    ratio = statistics.improvement(score.base, score.other, score.paired) if defined else None
     return (
-        statistics.matrix([auc(base.returns) for base, _ in both]),
-        statistics.matrix([auc(kind.returns) for _, kind in both]),
+        score.interval,
+        between(statistics.mean_difference, score),
+        between(statistics.mean_difference, final),
+        ratio or Estimate(nan, nan, nan),
     )
-
-
-def pairs(panels: Sequence[Panel], label: str) -> list[tuple[Curves, Curves]]:
-    """The baseline and one kind, for the panels that have both."""
-    kinds = [(panel, kind) for panel in panels if (kind := panel.kind(label))]
-    return [(base, kind) for panel, kind in kinds if (base := panel.base_of(kind)) and base.returns.size]
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The rows as plain data; what is not known is None, as JSON has no nan."""
-    return [vars(row) | {"improvement": plain(row.improvement) if row.improvement else None} for row in rows]
+    return [plain(row) for row in rows]
 
 
-def plain(found: Estimate) -> dict[str, float | None]:
-    return {name: value if np.isfinite(value) else None for name, value in vars(found).items()}
+def plain(record: Any) -> Any:
+    """A record as plain data, and the estimates in it."""
+    if isinstance(record, Row | Total | Estimate):
+        return {name: plain(value) for name, value in vars(record).items()}
+    return None if isinstance(record, float) and not np.isfinite(record) else record
 
 
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
@@ -150,19 +144,59 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
     late = "" if last == steps else f", evaluated last at step {last:,}"
     table = RichTable(title=f"{run.config.task}, {steps:,} steps{late}", title_justify="left")
     for name in ("", "members", "final return", "AUC"):
-        table.add_column(name, justify="left" if not name else "right")
-    compared = any(row.improvement for row in rows)
+        table.add_column(name, justify="left" if not name else "right", overflow="fold")
+    compared = next((row for row in rows if row.difference), None)
     if compared:
-        table.add_column("AUC over the baseline [95 % interval]", justify="right")
+        table.caption = (
+            f"to the baseline, 95 % intervals, seeds {compared.interval}; scores in units of {compared.scale:.4g}"
+        )
+        table.add_column("difference of scores", justify="right")
+        table.add_column("AUC improvement", justify="right")
     for row in rows:
         count = str(row.members) + (f" ({row.diverged} diverged)" if row.diverged else "")
         cells = ["–", "–"]
         if row.auc is not None:
             error = "" if row.final_error is None else f" ± {row.final_error:.1f}"
             cells = [f"{row.final_return:.1f}{error}", f"{row.auc:,.0f}"]
-        gain = [str(row.improvement) if row.improvement else ""] if compared else []
-        table.add_row(row.kind, count, *cells, *gain)
+        gains = [row.difference.show("+.3f") if row.difference else "", str(row.improvement or "")] if compared else []
+        table.add_row(row.kind, count, *cells, *gains)
     return table
+
+
+def shown(row: Row) -> list[tuple[Estimate | None, str]]:
+    """What a row compares, and in which format."""
+    return [(row.difference, "+.3f"), (row.final_difference, "+.3f"), (row.improvement, "+.1%")]
+
+
+def totals_table(found: Sequence[Total]) -> RichTable:
+    """What is known over all tasks, as a terminal shows it."""
+    table = RichTable(title="over tasks, against the baseline [95 % intervals]", title_justify="left")
+    for name, _ in total_cells(found[0]):
+        table.add_column(name, overflow="fold")
+    for total in found:
+        table.add_row(*(text for _, text in total_cells(total)))
+    return table
+
+
+def total_cells(total: Total) -> list[tuple[str, str]]:
+    """Column and text of everything that compares: the order in which every table has it."""
+
+    def show(found: Estimate | None, form: str) -> str:
+        return found.show(form) if found else "–"
+
+    return [
+        ("tasks", f"{total.tasks} ({total.count})"),
+        ("algorithm", total.kind),
+        ("P(better)", show(total.probability, ".2f")),
+        ("mean difference", show(total.mean_difference, "+.3f")),
+        ("median", show(total.median_difference, "+.3f")),
+        ("IQM", show(total.iqm_difference, "+.3f")),
+        ("final return", show(total.final_difference, "+.3f")),
+        ("AUC ratio: median", show(total.median_improvement, "+.0%")),
+        ("mean", show(total.mean_improvement, "+.0%")),
+        ("over", f"{total.learned} of {total.count}"),
+        ("intervals", total.interval),
+    ]
 
 
 def of_run(run: Run) -> list[Row]:

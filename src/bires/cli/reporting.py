@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+
+from bires.analysis.summary import totals_table
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.reporting import report as write_report
+
+MANY = 20
+"""More totals than this are not printed: they are in the report."""
 
 
 def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
@@ -17,7 +23,10 @@ def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
     runs = [Run(path) for given in paths for path in run_folders(given)]
     named = f" --study {study}" if study else ""
     command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
-    write_report(runs, out, study, command)
+    found = write_report(runs, out, study, command)
+    compared = [total for total in found.totals if total.interval]
+    if 0 < len(compared) <= MANY:
+        Console(highlight=False).print(totals_table(compared))
     print(f"{out / 'report.html'}, with figures (png, svg, pdf) and tables (csv) beside it")
     return 0
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from bires.agents.base import Hyper, Learner
+from bires.agents.base import Hyper, Learner, Parts
 from bires.planning.base import Imagined, Model, Planner
 from bires.types import Transition
 
 
-def proposals(key: jax.Array, action: jax.Array, noise: jax.Array, steps: int) -> jax.Array:
-    """â = clip(a + N(0, σ²), −1, 1), for each of P rounds: (P, batch, action)."""
-    return jnp.clip(action + noise * jax.random.normal(key, (steps, *action.shape)), -1.0, 1.0)
+def proposals(parts: Parts, key: jax.Array, action: jax.Array, noise: jax.Array, steps: int) -> jax.Array:
+    """â = clip(a + N(0, σ²)) to the bounds of real actions, for each of P rounds: (P, batch, action)."""
+    return parts.clip(action + noise * jax.random.normal(key, (steps, *action.shape)))
 
 
 def imagine(model: Model, observation: jax.Array, action: jax.Array) -> Imagined:

@@ -23,10 +23,10 @@ from bires.types import Transition
 
 
 def imagine(model: Model, parts: Parts, learner: Learner, observation: jax.Array, horizon: int) -> Imagined:
-    """k steps of the target policy from some observations."""
+    """k steps of the target policy, within the bounds of real actions, from some observations."""
     steps = []
     for _ in range(horizon):
-        action = parts.target_action(learner, observation)
+        action = parts.clip(parts.target_action(learner, observation))
         reward, observation = model(observation, action)
         steps.append(Imagined(action, reward, observation))
     return Imagined(*(jnp.stack(part) for part in zip(*steps, strict=True)))

@@ -18,7 +18,7 @@ def imagine(
     assert hyper.planning is not None
     nearby = rollout = None
     if planner.steps:
-        action = dyna.proposals(key, batch.action, hyper.planning.noise, planner.steps)
+        action = dyna.proposals(planner.parts, key, batch.action, hyper.planning.noise, planner.steps)
         nearby = dyna.imagine(model, batch.observation, action)
     if planner.horizon:
         rollout = mve.imagine(model, planner.parts, learner, batch.next_observation, planner.horizon)

@@ -48,7 +48,7 @@ def ask_simulator(
     rollout = [answer]
     for _ in range(1, planner.horizon):
         seen = answer[..., -program.space.observation :]
-        action = jax.vmap(planner.parts.target_action)(learner, seen)
+        action = planner.parts.clip(jax.vmap(planner.parts.target_action)(learner, seen))
         answer, going = host.ask(EnvironmentHost.imagine_on, (walked, FLAG), action)
         rollout.append(answer)
     return Imagination(
@@ -68,9 +68,10 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
         nearby = first = None
         if planner.steps:
             assert hyper.planning is not None
-            nearby = dyna.proposals(stream(key, IMAGINE, clock), batch.action, hyper.planning.noise, planner.steps)
+            imagining = stream(key, IMAGINE, clock)
+            nearby = dyna.proposals(planner.parts, imagining, batch.action, hyper.planning.noise, planner.steps)
         if planner.horizon:
-            first = planner.parts.target_action(learner, batch.next_observation)
+            first = planner.parts.clip(planner.parts.target_action(learner, batch.next_observation))
         return Drawn(index, nearby, first)
 
     return jax.vmap(one)(keys, storage, learner, hyper)

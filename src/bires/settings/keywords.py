@@ -30,6 +30,8 @@ def seeds(count: int) -> tuple[int, ...]:
 
 
 def changed(config: Config, **settings: Any) -> Config:
-    """The configuration with some other settings."""
+    """The configuration with some other settings; with another agent, what was the old one's is left out."""
     given = {**configs.to_json(config), **settings}
-    return make_config(given.pop("task"), given)
+    task, algorithm = given.pop("task"), configs.settled("algorithm", given["algorithm"])
+    known = {*configs.types(), *settings, *(one.name for one in Config(task, algorithm=algorithm).own_settings)}
+    return make_config(task, {name: value for name, value in given.items() if name in known})

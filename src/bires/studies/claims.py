@@ -12,15 +12,15 @@ from typing import Literal
 
 import numpy as np
 
-from bires.analysis import statistics, summary
-from bires.analysis.curves import Curves, Panel
-from bires.analysis.statistics import Estimate, auc, estimate
+from bires.analysis import intervals, scores, statistics, totals
+from bires.analysis.curves import Panel
+from bires.analysis.intervals import Estimate, estimate
 
 Answer = Literal["yes", "no", "open", "no data"]
 MARGIN = 0.2
 """Two algorithms perform alike if their AUCs differ by less than this share."""
-FAILURE = -0.5
-"""An algorithm fails if it loses more than half of the AUC."""
+FAILURE = 0.5
+"""An algorithm fails if it learns less than this share of what another learns."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Finding:
     value: Estimate | None
     answer: Answer
     unit: Literal["share", "count", "number"] = "share"
+    interval: str = ""
+    """`paired`, `unpaired`, or on how many tasks which."""
 
 
 @dataclass(frozen=True)
@@ -62,43 +64,56 @@ def within(found: Estimate, margin: float) -> Answer:
 
 def median_gain(label: str, paper: float) -> Claim:
     """The headline: the median over tasks of the AUC improvement."""
-    return over_tasks(f"{label} improves the AUC of its baseline (median over tasks)", label, paper, "median")
+    return over_tasks(
+        f"{label} improves the AUC of its baseline (median over the tasks that somebody learned)",
+        label,
+        paper,
+        "median",
+    )
 
 
 def mean_gain(label: str, paper: float) -> Claim:
-    return over_tasks(f"{label} improves the AUC of its baseline (mean over tasks)", label, paper, "mean")
+    return over_tasks(
+        f"{label} improves the AUC of its baseline (mean over the tasks that somebody learned)", label, paper, "mean"
+    )
 
 
 def over_tasks(statement: str, label: str, paper: float, which: Literal["median", "mean"]) -> Claim:
-    statistic = statistics.median_improvement if which == "median" else statistics.mean_improvement
+    """The paper's ratio, over the tasks that somebody learned."""
 
     def measure(panels: Sequence[Panel]) -> Finding:
-        base, other = summary.scores(panels, label)
-        if not other.size:
+        both = totals.pairs(panels, label)
+        if not both:
             return NO_DATA
-        found = estimate(statistic, base, other)
-        return Finding(found, above(found, 0.0))
+        score = scores.compared(totals.curves_of(both), scores.score)
+        median, mean = totals.ratios(score, totals.learned_by(both, score))
+        found = median if which == "median" else mean
+        return NO_DATA if found is None else Finding(found, above(found, 0.0), interval=score.interval)
 
     return Claim(statement, f"{paper:+.0%}", measure)
 
 
-def gain(panels: Sequence[Panel], label: str, over: str, task: str | None) -> Estimate | None:
-    """The improvement of one kind over another, on one task or the mean over all that have both."""
-    pairs = [
-        (base, kind)
+def pairs_of(panels: Sequence[Panel], label: str, over: str, task: str | None) -> list[totals.Pair]:
+    """Two kinds, on one task or on all that have both."""
+    return [
+        (panel, base, kind)
         for panel in panels
-        if task in (None, panel.task) and (base := panel.kind(over)) and (kind := panel.kind(label))
+        if task in (None, scores.short(panel.task)) and (base := panel.kind(over)) and (kind := panel.kind(label))
+        if base.returns.size and kind.returns.size
     ]
-    if not pairs or not all(kind.returns.size for pair in pairs for kind in pair):
-        return None
-    areas = [statistics.matrix([auc(pair[i].returns) for pair in pairs]) for i in (0, 1)]
-    return estimate(statistics.mean_improvement, *areas)
 
 
 def compared(statement: str, label: str, over: str, task: str | None, judge: Callable[[Estimate], Answer]) -> Claim:
+    """The AUC improvement of one kind over another, on one task or the mean over all that have both."""
+
     def measure(panels: Sequence[Panel]) -> Finding:
-        found = gain(panels, label, over, task)
-        return NO_DATA if found is None else Finding(found, judge(found))
+        pairs = pairs_of(panels, label, over, task)
+        if not pairs:
+            return NO_DATA
+        score = scores.compared(totals.curves_of(pairs), scores.score)
+        several = statistics.improvement if len(pairs) == 1 else statistics.average_improvement
+        found = several(score.base, score.other, score.paired)
+        return Finding(found, judge(found), interval=score.interval)
 
     return Claim(statement + (f" ({task})" if task else ""), "", measure)
 
@@ -116,8 +131,33 @@ def similar(label: str, over: str, task: str | None = None) -> Claim:
 
 
 def fails(label: str, over: str, task: str | None = None) -> Claim:
-    statement = f"{label} fails (less than half the AUC of {over})"
-    return compared(statement, label, over, task, lambda found: below(found, FAILURE))
+    """Learns less than half of what another does; open while that one has learned nothing.
+
+    What is learned is the curve's mean above the level before training: an untrained policy may have most of the AUC.
+    """
+
+    def measure(panels: Sequence[Panel]) -> Finding:
+        pairs = pairs_of(panels, label, over, task)[:1]
+        if not pairs:
+            return NO_DATA
+        (panel, _, _), warmup = pairs[0], scores.warmup_of(pairs[0][0])
+        gain = scores.compared(totals.curves_of(pairs), lambda kind: scores.gained(kind, warmup))
+        least = scores.FLOOR * scores.scale_of(panel).value
+        theirs = estimate(statistics.mean, gain.base)
+        if not (theirs.low > 0 and theirs.value >= least):
+            share = float(statistics.mean(gain.other)) / theirs.value if theirs.value > 0 else float("nan")
+            return Finding(Estimate(share, float("nan"), float("nan")), "open", interval=gain.interval)
+        found = estimate(share_of, gain.base, gain.other, paired=gain.paired)
+        return Finding(found, below(found, FAILURE), interval=gain.interval)
+
+    statement = f"{label} fails (learns less than half of what {over} learns)"
+    return Claim(statement + (f" ({task})" if task else ""), "", measure)
+
+
+def share_of(base: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The mean of other as a share of base's; nan, which counts against both ends, where base's is not above zero."""
+    reference = statistics.mean(base)
+    return np.asarray(statistics.mean(other) / np.where(reference > 0, reference, np.nan))
 
 
 def best_eta(algorithm: str, eta: float) -> Claim:
@@ -128,11 +168,13 @@ def best_eta(algorithm: str, eta: float) -> Claim:
         mine = [i for i, kind in enumerate(kinds) if kind.eta == eta]
         if not mine or len(kinds) < 2:
             return NO_DATA
-        areas = statistics.matrix([auc(kind.returns) for kind in kinds])
-        drawn = statistics.resample(areas, np.random.default_rng(0), statistics.CHUNK)
+        areas = statistics.matrix([scores.score(kind) for kind in kinds])
+        paired = len({kind.seeds for kind in kinds}) == 1
+        (chosen,) = intervals.choose((areas,), False, np.random.default_rng(0), intervals.RESAMPLES)
+        drawn = intervals.resample(areas, chosen[..., :1].repeat(len(kinds), axis=-1) if paired else chosen)
         share = float(np.mean(np.argmax(statistics.mean_over_runs(drawn), axis=-1) == mine[0]))
         answer: Answer = "yes" if share > 0.95 else "no" if share < 0.05 else "open"
-        return Finding(Estimate(share, float("nan"), float("nan")), answer)
+        return Finding(Estimate(share, float("nan"), float("nan")), answer, interval="paired" if paired else "unpaired")
 
     return Claim(f"{algorithm} is best at η = {eta:g} (share of resamples in which it is)", "", measure)
 
@@ -140,33 +182,35 @@ def best_eta(algorithm: str, eta: float) -> Claim:
 def steadier(label: str, over: str) -> Claim:
     """The spread of the final return over seeds, as a ratio of standard deviations."""
 
-    def spread(kind: Curves) -> np.ndarray:
-        return np.asarray(kind.returns[:, -1:])
-
     def ratio(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-        deviations = [statistics.without_nan(np.nanstd, sample[..., 0]) for sample in (base, other)]
-        return np.asarray(deviations[1] / np.where(deviations[0] == 0, np.nan, deviations[0]))
+        deviations = [intervals.without_nan(np.nanstd, sample[..., 0]) for sample in (base, other)]
+        with np.errstate(divide="ignore", invalid="ignore"):  # resamples of one run alone do not vary
+            return np.asarray(np.log(deviations[1]) - np.log(deviations[0]))
 
     def measure(panels: Sequence[Panel]) -> Finding:
-        pairs = [(base, kind) for p in panels if (base := p.kind(over)) and (kind := p.kind(label))]
-        if not pairs or not all(kind.returns.size for kind in pairs[0]):
+        pairs = pairs_of(panels, label, over, None)[:1]
+        if not pairs:
             return NO_DATA
-        found = estimate(ratio, spread(pairs[0][0]), spread(pairs[0][1]))
-        return Finding(found, below(found, 1.0), "number")
+        final = scores.compared(totals.curves_of(pairs), scores.final)
+        logs = estimate(ratio, final.base, final.other, paired=final.paired)  # a ratio's error is one of its logarithm
+        found = Estimate(*(float(np.exp(part)) for part in (logs.value, logs.low, logs.high)))
+        return Finding(found, below(found, 1.0), "number", final.interval)
 
     return Claim(f"{label} is steadier than {over} (ratio of standard deviations over seeds)", "", measure)
 
 
 def wins(label: str, paper: int, tasks: int) -> Claim:
-    """On how many tasks the interval of the AUC improvement over the baseline lies above zero."""
+    """On how many tasks the interval of the difference to the baseline lies above zero."""
 
     def measure(panels: Sequence[Panel]) -> Finding:
-        rows = [row for panel in panels for row in summary.summarise(panel) if row.kind == label and row.improvement]
-        if not rows:
+        both = totals.pairs(panels, label)
+        if not both:
             return NO_DATA
-        surely = sum(row.improvement.low > 0 for row in rows if row.improvement)
-        perhaps = sum(not row.improvement.high < 0 for row in rows if row.improvement)
+        each = [scores.compared([pair], scores.score) for pair in totals.curves_of(both)]
+        gains = [totals.between(statistics.mean_difference, one) for one in each]
+        surely, perhaps = sum(gain.low > 0 for gain in gains), sum(not gain.high < 0 for gain in gains)
         answer: Answer = "no" if not surely <= paper <= perhaps else "yes" if surely == perhaps else "open"
-        return Finding(Estimate(surely, surely, perhaps), answer if len(rows) == tasks else "open", "count")
+        kind = scores.compared(totals.curves_of(both), scores.score).interval
+        return Finding(Estimate(surely, surely, perhaps), answer if len(both) == tasks else "open", "count", kind)
 
     return Claim(f"{label} improves on DDPG in {paper} of {tasks} tasks", f"{paper}", measure)

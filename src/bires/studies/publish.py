@@ -18,15 +18,18 @@ from pathlib import Path
 
 from bires.analysis import summary
 from bires.analysis.curves import Panel, collect
+from bires.analysis.intervals import Estimate
 from bires.analysis.report.content import Judged
 from bires.analysis.report.write import write
-from bires.analysis.statistics import Estimate
+from bires.analysis.totals import totals
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about, guess
 
 BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+MANY = 20
+"""More totals than this do not go onto a page."""
 KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
 """What is kept beside the runs: the numbers behind figures and tables, byte for byte the same every time."""
 
@@ -79,16 +82,27 @@ def fill(text: str, panels_of: dict[str, list[Panel]]) -> str:
 
 def results_block(panels: Sequence[Panel]) -> str:
     """One line per task and kind that has a baseline beside it."""
-    lines = ["| task | steps | baseline | | AUC improvement [95 % interval] |", "|---|---|---|---|---|"]
+    heads = [
+        "task",
+        "steps",
+        "baseline",
+        "",
+        "difference of scores",
+        "of final returns",
+        "AUC improvement",
+        "intervals",
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for panel in panels:
         rows = {row.kind: row for row in summary.summarise(panel)}
         for kind, row in zip(panel.kinds, rows.values(), strict=True):
             found = panel.base_of(kind)
-            if row.improvement is not None and found is not None:
+            if row.difference is not None and found is not None:
                 base = rows[found.label]
-                ends = [f"{row.kind} {final(row)}", percent(row.improvement)]
+                gains = [minus(part.show(form)) for part, form in summary.shown(row) if part]
                 steps = f"{row.last_step:,}".replace(",", " ")
-                lines.append(f"| {panel.title} | {steps} | {base.kind} {final(base)} | {' | '.join(ends)} |")
+                names = f"{panel.title} | {steps} | {base.kind} {final(base)} | {row.kind} {final(row)}"
+                lines.append(f"| {names} | {' | '.join(gains)} | {row.interval} |")
     return "\n".join(lines)
 
 
@@ -99,15 +113,36 @@ def final(row: summary.Row) -> str:
 
 
 def percent(found: Estimate) -> str:
-    return found.show("+.0%").replace("%", " %").replace("-", "−")
+    return minus(found.show("+.0%"))
+
+
+def minus(text: str) -> str:
+    """Numbers as pages have them."""
+    return re.sub(r"-(?=[\d∞])", "−", text.replace("%", " %"))
 
 
 def claims_block(name: str, panels: Sequence[Panel]) -> str:
-    """The study's claims beside what was measured, and how far from the paper's scale that was."""
+    """What is known over all tasks, the study's claims beside it, and in what the runs are not the paper's."""
     found = about(panels, study_of(name, panels), "")
-    lines = ["| claim of the paper | paper | ours [95 % interval] | verdict |", "|---|---|---|---|"]
-    lines += [f"| {c.statement} | {c.paper or '–'} | {measured(c)} | **{c.answer}** |" for c in found.claims]
-    return "\n".join([*lines, *(f"\n{note}" for note in found.notes)])
+    heads = ["claim of the paper", "paper", "ours [95 % interval]", "intervals", "verdict"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines += [
+        f"| {c.statement} | {c.paper or '–'} | {measured(c)} | {c.interval or '–'} | **{c.answer}** |"
+        for c in found.claims
+    ]
+    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in found.notes)])
+
+
+def totals_lines(panels: Sequence[Panel]) -> list[str]:
+    """A table of the totals, where several tasks were run, and which of them the ratio leaves out."""
+    found = [total for total in totals(panels) if total.interval]
+    if not found or len(found) > MANY or max(total.count for total in found) < 2:
+        return []
+    heads = [column for column, _ in summary.total_cells(found[0])]
+    rows = [[minus(text) for _, text in summary.total_cells(total)] for total in found]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
+    return [*lines, f"Nobody learned these, so the ratio leaves them out: {without}.", ""] if without else lines
 
 
 def measured(claim: Judged) -> str:

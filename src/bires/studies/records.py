@@ -100,6 +100,7 @@ STUDIES: dict[str, Study] = {
             *(fails(f"{rule}({eta:g})", "bi-res-ddpg(0)") for eta in (0.8, 1.0) for rule in RESIDUAL),
             better("bi-res-ddpg(0.05)", "bi-res-ddpg(0)"),
             steadier("bi-res-ddpg(0.05)", "bi-res-ddpg(0)"),
+            steadier("res-ddpg(0.4)", "res-ddpg(0)"),
         ),
     ),
     "mujoco": Study(

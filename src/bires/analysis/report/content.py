@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from bires.analysis import statistics, summary
+from bires.analysis import scores, statistics, summary
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.figures import Styles, eta_styles, styles
-from bires.analysis.statistics import Estimate
+from bires.analysis.intervals import Estimate
+from bires.analysis.totals import once
 from bires.runs.run import Run
 from bires.settings import config as configs
 
-LEVELS = np.linspace(0.0, 2.5, 51)
-"""Where performance profiles are taken: scores in units of the baseline's mean."""
+LEVELS = np.linspace(0.0, 1.0, 51)
+"""Where performance profiles are taken: normalised scores."""
 CROWDED = 8
 """More kinds of member than this in a panel are spread over one panel per algorithm."""
 FILES = ("evaluations.csv", "members.csv", "metrics.csv", "manifest.json")
@@ -34,6 +35,8 @@ class Judged:
     value: Estimate | None
     unit: str
     answer: str
+    interval: str = ""
+    """`paired`, `unpaired`, or on how many tasks which; empty where nothing was compared."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,11 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
         "title": about.title,
         "summary": about.summary,
         "notes": list(about.notes),
-        "claims": [asdict(claim) | {"value": number(claim.value)} for claim in about.claims],
+        "claims": [asdict(claim) | {"value": summary.plain(claim.value)} for claim in about.claims],
         "command": about.command,
         "panels": [drawn for panel in panels for drawn in panel_data(panel, look)],
         "rows": summary.as_json(found.rows),
-        "totals": [total_data(total) for total in found.totals],
+        "totals": [summary.plain(total) for total in found.totals],
         "profiles": profiles(panels, look),
         "diverged": [
             {"task": panel.title, "kind": kind.label, "seed": seed, "step": step}
@@ -117,23 +120,15 @@ def look_data(look: tuple[Any, Any]) -> dict[str, str]:
     return {"colour": colour, "dash": text}
 
 
-def number(found: Estimate | None) -> dict[str, float | None] | None:
-    return None if found is None else summary.plain(found)
-
-
-def total_data(total: summary.Total) -> dict[str, Any]:
-    return {name: number(value) if isinstance(value, Estimate) else value for name, value in vars(total).items()}
-
-
 def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
-    """The performance profile of every kind that ran beside its baseline on at least two tasks."""
-    lines = []
+    """The performance profile of every kind that ran on at least two tasks, each task once."""
+    lines, whole = [], once(panels)
     for label in dict.fromkeys(kind.label for panel in panels for kind in panel.kinds):
-        base, other = summary.scores(panels, label)
-        if other.ndim < 2 or other.shape[1] < 2:
+        there = [(panel, kind) for panel in whole if (kind := panel.kind(label))]
+        if len(there) < 2:
             continue
-        normal = statistics.normalise(other, base)
-        found = statistics.band(lambda scores: statistics.profile(scores, LEVELS), normal)
+        normal = statistics.matrix([scores.score(kind) / scores.scale_of(panel).value for panel, kind in there])
+        found = statistics.profile_band(normal, LEVELS)
         parts = [[None if np.isnan(x) else round(x, 4) for x in part.tolist()] for part in found]
         names = dict(zip(("value", "low", "high"), parts, strict=True))
         lines.append({"label": label, **look_data(look[label]), **names})

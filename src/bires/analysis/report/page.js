@@ -232,7 +232,8 @@ function bars() {
       if (known(a)) svg.append(make("line", { x1: px(a), x2: px(b), y1: y + line / 2 - 0.5, y2: y + line / 2 - 0.5, stroke: "var(--ink)", "stroke-width": 1.4 }));
       svg.append(make("text", { class: "name", x: left - 12, y: y + line / 2 + 4, "text-anchor": "end" }, row.task), make("text", { x: width - 4, y: y + line / 2 + 4, "text-anchor": "end" }, percent(value)));
     });
-    area.replaceChildren(svg);
+    const without = data.rows.filter((row) => row.kind === label && row.improvement && !known(row.improvement.value)).map((row) => row.task);
+    area.replaceChildren(svg, make("p", { class: "notes" }, without.length ? `Left out, as nobody learned them or the baseline’s area is zero: ${without.join(", ")}.` : ""));
   }
   show(labels[0]);
 }
@@ -243,7 +244,7 @@ function claims() {
   const body = document.querySelector("#claims .body");
   if (!data.claims.length) { body.append(make("p", {}, "These runs belong to no study of the paper.")); return; }
   const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
-  body.append(table(["claim", "paper", "ours", "95 % interval", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", c.value ? show[c.unit](c.value.value) : "–", range(c.value, show[c.unit]), make("span", { class: c.answer }, c.answer)])));
+  body.append(table(["claim", "paper", "ours", "95 % interval", "", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", c.value ? show[c.unit](c.value.value) : "–", range(c.value, show[c.unit]), c.interval, make("span", { class: c.answer }, c.answer)])));
   body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it holds both; no data: the runs that would tell are missing."));
 }
 
@@ -251,19 +252,27 @@ function totals() {
   const body = document.querySelector("#totals .body");
   if (!data.totals.length) { body.append(make("p", {}, "Nothing to compare.")); return; }
   const pair = (e, show) => (e ? `${show(e.value)} ${range(e, show)}` : "baseline");
-  body.append(table(["algorithm", "tasks", "median improvement", "mean improvement", "IQM of AUC / baseline", "P(better than baseline)", "diverged"],
-    data.totals.map((t) => [t.kind, t.tasks - t.undefined, pair(t.median_improvement, percent), pair(t.mean_improvement, percent), pair(t.iqm, fixed), pair(t.probability, fixed), pair(t.divergence, (x) => (known(x) ? (100 * x).toFixed(1) + " %" : "–"))])));
-  body.append(make("p", { class: "notes" }, "95 % intervals: bootstrap over runs, stratified by task (Wilson’s for divergence). IQM: the mean of the middle half of all runs."));
+  const sign = (x) => (known(x) ? (x >= 0 ? "+" : "") + fixed(x, 3) : "–");
+  body.append(table(["tasks", "algorithm", "number", "P(better than baseline)", "mean difference", "median", "IQM", "of the final return", "intervals", "diverged"],
+    data.totals.map((t) => [t.tasks, t.kind, t.count, pair(t.probability, fixed), pair(t.mean_difference, sign), pair(t.median_difference, sign), pair(t.iqm_difference, sign), pair(t.final_difference, sign), t.interval || "–", pair(t.divergence, (x) => (known(x) ? (100 * x).toFixed(1) + " %" : "–"))]), [0, 1, 8]));
+  body.append(make("p", { class: "notes" }, "Differences of normalised scores to the baseline: a score is the mean of a curve divided by the task’s scale (DMControl 1000; see the table below). 95 % intervals: bootstrap over runs, stratified by task, widened for few runs; paired where both algorithms have the same seeds (Wilson’s for divergence). IQM: the mean of the middle half of the tasks."));
+  const compared = data.totals.filter((t) => t.interval);
+  if (compared.length) {
+    body.append(make("h3", {}, "The paper’s ratio, over the tasks that somebody learned, and what Q believes"));
+    body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: nobody learned them", "Q − return"],
+      compared.map((t) => [t.tasks, t.kind, `${t.learned} of ${t.count}`, t.median_improvement ? pair(t.median_improvement, percent) : "–", t.mean_improvement ? pair(t.mean_improvement, percent) : "–", t.left_out || "–", sign(t.overestimation)]), [0, 1, 5]));
+    body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training. Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
+  }
   if (data.profiles.lines.length) {
     const box = make("div", { class: "panel", style: "max-width: 560px" }, make("h3", {}, "Performance profile: share of runs above a score"));
     body.append(box);
-    chart(box, "performance profile", {}, () => ({ x: [data.profiles.levels[0], data.profiles.levels.at(-1)], y: [0, 1], xLabel: "AUC / baseline’s", lines: data.profiles.lines.map((l) => ({ kind: l, points: data.profiles.levels.map((x, i) => [x, l.value[i], l.low[i], l.high[i]]) })) }));
+    chart(box, "performance profile", {}, () => ({ x: [data.profiles.levels[0], data.profiles.levels.at(-1)], y: [0, 1], xLabel: "normalised score", lines: data.profiles.lines.map((l) => ({ kind: l, points: data.profiles.levels.map((x, i) => [x, l.value[i], l.low[i], l.high[i]]) })) }));
   }
 }
 
 function numbers() {
-  document.querySelector("#table .body").append(table(["task", "algorithm", "members", "diverged", "missing", "last step", "final return", "± s.e.", "AUC", "improvement", "95 % interval"],
-    data.rows.map((r) => [r.task, r.kind, r.members, r.diverged, r.missing, steps(r.last_step), number(r.final_return), number(r.final_error), number(r.auc), r.improvement ? percent(r.improvement.value) : "–", range(r.improvement, percent)]), [0, 1]));
+  document.querySelector("#table .body").append(table(["task", "algorithm", "members", "diverged", "missing", "last step", "final return", "± s.e.", "AUC", "difference of scores", "95 % interval", "of the final return", "95 % interval", "intervals", "improvement of the AUC", "95 % interval", "scale", "Q", "Q if right"],
+    data.rows.map((r) => [r.task, r.kind, r.members, r.diverged, r.missing, steps(r.last_step), number(r.final_return), number(r.final_error), number(r.auc), r.difference ? fixed(r.difference.value, 3) : "–", range(r.difference, (x) => fixed(x, 3)), r.final_difference ? fixed(r.final_difference.value, 3) : "–", range(r.final_difference, (x) => fixed(x, 3)), r.interval || "–", r.improvement ? percent(r.improvement.value) : "–", range(r.improvement, percent), number(r.scale) + (r.scale_source === "given" ? "" : " (measured)"), number(r.q), number(r.q_expected)]), [0, 1, 13]));
 }
 
 function diverged() {

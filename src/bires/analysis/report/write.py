@@ -13,8 +13,9 @@ from typing import Any
 
 from bires.analysis import figures, summary
 from bires.analysis.curves import Panel
+from bires.analysis.intervals import Estimate
 from bires.analysis.report.content import About, content, crowded
-from bires.analysis.statistics import Estimate, mean_and_error
+from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
 from bires.errors import UserError
 from bires.runs.folder import cell, write_whole
@@ -22,9 +23,17 @@ from bires.runs.folder import cell, write_whole
 
 def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
     """All files of a report; the same curves give the same bytes."""
+    return write_found(find(panels), out, about)
+
+
+def find(panels: Sequence[Panel]) -> Found:
+    """What a report is made from."""
     if not panels:
         raise UserError("There is no curve to report yet: no run has been evaluated.")
-    found = summary.find(panels)
+    return summary.find(panels)
+
+
+def write_found(found: Found, out: Path, about: About) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         return [page(found, out, about), *tables(found, out, about), *draw(found, out)]
@@ -100,7 +109,7 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 def draw(found: Found, out: Path) -> list[Path]:
     """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks."""
-    panels, gains = found.panels, found.improvements()
+    panels, gains = found.panels, found.gains()
 
     def paths(name: str) -> list[Path]:
         return [out / f"{name}.{kind}" for kind in figures.KINDS]
@@ -109,7 +118,9 @@ def draw(found: Found, out: Path) -> list[Path]:
         written = figures.save_variants(panels, *paths("variants"))
     else:
         written = figures.save_curves(panels, *paths("curves"))
-    for label, bars in gains.items():
+    for label, rows in gains.items():
         name = "auc" if len(gains) == 1 else f"auc-{label}"
-        written += figures.save_bars(panels, bars, f"{label} over its baseline", *paths(name))
+        differences = [(row.task, row.difference) for row in rows if row.difference]
+        ratios = [(row.task, row.improvement) for row in rows if row.improvement]
+        written += figures.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))
     return written

@@ -1,0 +1,168 @@
+"""What a curve is worth: scores on a scale that no baseline sets, what was learned, and what Q believes.
+
+A run's score is the mean of its curve's points (AUC / their number), in units of the task's scale. A ratio to a
+baseline near zero is an accident; a difference of scores is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bires.analysis.curves import Curves, Panel
+from bires.analysis.statistics import matrix
+from bires.envs.families import is_atari
+from bires.envs.tasks import DMCONTROL, MUJOCO
+
+SCALES = {
+    **dict.fromkeys(DMCONTROL, 1000.0),
+    "HalfCheetah": 10_000.0,
+    "Walker2d": 5_000.0,
+    "Hopper": 3_500.0,
+    "Swimmer": 350.0,
+    "Humanoid": 5_000.0,
+}
+"""A good return. DMControl: the largest there is. HalfCheetah, Walker2d, Hopper: what TD3's authors report after 10⁶
+steps (9637, 4683, 3564), rounded. Swimmer: Gymnasium's reward threshold (360), rounded. Humanoid: what later agents
+reach (about 5000). They only make tasks comparable: a common factor changes no sign and no verdict."""
+SPARSE = (
+    "acrobot-swingup_sparse",
+    "ball_in_cup-catch",
+    "cartpole-swingup_sparse",
+    "cartpole-balance_sparse",
+    "finger-spin",
+    "finger-turn_easy",
+    "finger-turn_hard",
+    "pendulum-swingup",
+    "reacher-easy",
+    "reacher-hard",
+)
+"""DMControl tasks whose reward is 0 or 1, without a slope towards 1."""
+ENDLESS = (*DMCONTROL, "HalfCheetah", "Swimmer")
+"""Tasks whose episodes end by their time limit alone."""
+FLOOR = 0.05
+"""A task counts as learned if somebody's curve rose by this share of the scale above the untrained level."""
+TAIL = 0.1
+"""The share of a curve's points, the last ones, whose mean is the final performance."""
+
+Measure = Callable[[Curves], np.ndarray]
+"""A kind's members → one number each."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What returns are divided by."""
+
+    value: float
+    given: bool
+    """Whether it is in `SCALES`; else it was measured: the range of the panel's mean curves."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Numbers of a baseline's and of another kind's runs (runs × tasks)."""
+
+    base: np.ndarray
+    other: np.ndarray
+    paired: np.ndarray
+    """Whether the two have the same seeds, row by row, for each task."""
+
+    @property
+    def interval(self) -> str:
+        """What kind of interval they get."""
+        share = int(self.paired.sum())
+        if share in (0, len(self.paired)):
+            return "paired" if share else "unpaired"
+        return f"paired on {share} of {len(self.paired)} tasks"
+
+
+def short(task: str) -> str:
+    """A task's short name, of whatever version."""
+    return re.sub(r"-v\d+$", "", task.removeprefix("dm_control/"))
+
+
+def scale_of(panel: Panel) -> Scale:
+    name = short(panel.task)
+    if name in SCALES:
+        return Scale(SCALES[name], given=True)
+    means = [kind.returns.mean(axis=0) for kind in panel.kinds if kind.returns.size]
+    spread = max((float(mean.max()) for mean in means), default=0.0) - min((float(m.min()) for m in means), default=0.0)
+    return Scale(spread or 1.0, given=False)
+
+
+def kind_of_task(task: str) -> str:
+    """What tasks are grouped by."""
+    name = short(task)
+    if name in DMCONTROL:
+        return "DMControl, 0/1 rewards" if name in SPARSE else "DMControl, graded rewards"
+    return "MuJoCo" if name in MUJOCO else "Atari" if is_atari(task) else "others"
+
+
+# Of one kind's members.
+
+
+def score(kind: Curves) -> np.ndarray:
+    """The mean over the curve: AUC / number of points."""
+    return np.asarray(kind.returns.mean(axis=1))
+
+
+def final(kind: Curves) -> np.ndarray:
+    """The mean of the last tenth of the curve."""
+    return np.asarray(kind.returns[:, tail(kind)].mean(axis=1))
+
+
+def tail(kind: Curves) -> slice:
+    return slice(-max(1, int(TAIL * len(kind.steps))), None)
+
+
+def untrained(kind: Curves, warmup: int) -> np.ndarray:
+    """The mean of the points before the first update: of the same policy, as nothing is learned in the warm-up."""
+    return np.asarray(kind.returns[:, : max(1, int(np.sum(kind.steps <= warmup)))].mean(axis=1))
+
+
+def gained(kind: Curves, warmup: int) -> np.ndarray:
+    """What was learned: score − untrained level."""
+    return np.asarray(score(kind) - untrained(kind, warmup))
+
+
+def warmup_of(panel: Panel) -> int:
+    return min(run.config.warmup for run in panel.runs)
+
+
+def learned(panel: Panel) -> bool:
+    """Whether some kind's mean score, or final performance, is `FLOOR` of the scale above its untrained level."""
+    least, warmup = FLOOR * scale_of(panel).value, warmup_of(panel)
+    there = [kind for kind in panel.kinds if kind.returns.size]
+    return any(
+        float(np.mean(measure(kind) - untrained(kind, warmup))) >= least for kind in there for measure in (score, final)
+    )
+
+
+def values(panel: Panel, kind: Curves) -> tuple[float, float]:
+    """Mean Q(s, μ(s)) over the last tenth of evaluations, and the mean discounted return there if rewards are even.
+
+    With R / L reward per step, the return that is left from a step on is (R / L) / (1 − γ) if the episode goes on,
+    and its mean over L steps is smaller by the factor 1 − γ (1 − γᴸ) / (L (1 − γ)) if nothing follows.
+    """
+    config = panel.runs[0].config
+    gamma, last = next((value for name, value in kind.numbers if name == "gamma"), config.gamma[0]), tail(kind)
+    lengths = kind.lengths[:, last]
+    forever = kind.returns[:, last] / lengths / (1 - gamma)
+    ends = config.protocol == "paper" or short(panel.task) not in ENDLESS
+    left = 1 - gamma * (1 - gamma**lengths) / (lengths * (1 - gamma)) if ends else 1.0
+    return float(kind.q[:, last].mean()), float((forever * left).mean())
+
+
+# Of two kinds.
+
+
+def compared(pairs: Sequence[tuple[Curves, Curves]], measure: Measure, scales: Sequence[float] = ()) -> Compared:
+    """A measure of baseline and other on each task, in units of the scales where there are some."""
+    units = scales or [1.0] * len(pairs)
+    columns = [[measure(pair[i]) / unit for pair, unit in zip(pairs, units, strict=True)] for i in (0, 1)]
+    return Compared(
+        matrix(columns[0]), matrix(columns[1]), np.array([base.seeds == kind.seeds for base, kind in pairs], bool)
+    )

@@ -1,0 +1,155 @@
+"""Many tasks as one number: each kind of member against its baseline, over groups of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bires.analysis import scores, statistics
+from bires.analysis.curves import Curves, Panel
+from bires.analysis.intervals import Estimate, Statistic, estimate
+from bires.analysis.scores import Compared
+
+
+@dataclass(frozen=True)
+class Total:
+    """One kind of member over all tasks of a group where it and the baseline ran, each task once."""
+
+    tasks: str
+    """Which tasks: all, those of a model, or a kind of task."""
+    kind: str
+    count: int
+    """How many tasks."""
+    interval: str
+    """`paired`, `unpaired`, or on how many tasks which."""
+    probability: Estimate | None
+    """Of a run being better than a run of the baseline; None, like all that compares, for the baseline itself."""
+    mean_difference: Estimate | None
+    """Of normalised scores, over tasks; so are the next two."""
+    median_difference: Estimate | None
+    iqm_difference: Estimate | None
+    final_difference: Estimate | None
+    """The mean over tasks of differences of normalised final returns."""
+    learned: int
+    """Tasks that somebody learned: the paper's ratio is taken over these."""
+    median_improvement: Estimate | None
+    mean_improvement: Estimate | None
+    left_out: str
+    """The other tasks, by name."""
+    overestimation: float | None
+    """The median over tasks of q − q_expected, in units of what a return of the scale is worth in 1000 steps."""
+    divergence: Estimate
+
+
+def between(statistic: Statistic, found: Compared) -> Estimate:
+    return estimate(statistic, found.base, found.other, paired=found.paired)
+
+
+def totals(panels: Sequence[Panel]) -> list[Total]:
+    """One record per group of tasks and kind of member, in the order in which they first appear."""
+    found = []
+    for name, group in groups(panels).items():
+        labels = dict.fromkeys(kind.label for panel in group for kind in panel.kinds)
+        found += [total for label in labels if (total := total_of(name, group, label))]
+    return found
+
+
+def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
+    """Panels that may be counted together: all of one model; then by kind of task, where there are several kinds."""
+    models = dict.fromkeys(model_of(panel) for panel in panels)
+    if len(models) > 1:
+        return {f"model={model}": once([p for p in panels if model_of(p) == model]) for model in models}
+    whole = once(panels)
+    kinds = dict.fromkeys(scores.kind_of_task(panel.task) for panel in whole)
+    if len(kinds) == 1:
+        return {"all": whole}
+    return {"all": whole} | {kind: [p for p in whole if scores.kind_of_task(p.task) == kind] for kind in kinds}
+
+
+def model_of(panel: Panel) -> str | None:
+    """What the planners of a panel imagine with; None: it has none."""
+    planners = [row.get("planner") for run in panel.runs for row in run.members.rows()]
+    return panel.runs[0].config.own["model"] if any(isinstance(name, str) and name for name in planners) else None
+
+
+def once(panels: Sequence[Panel]) -> list[Panel]:
+    """Each task once: its panel under the paper's protocol, with the longest curves, of the most members."""
+    best: dict[str, Panel] = {}
+    for panel in panels:
+        if panel.task not in best or rank(panel) > rank(best[panel.task]):
+            best[panel.task] = panel
+    return [panel for panel in panels if best[panel.task] is panel]
+
+
+def rank(panel: Panel) -> tuple[bool, int, int]:
+    last = max((int(kind.steps[-1]) for kind in panel.kinds if len(kind.steps)), default=0)
+    return panel.runs[0].config.protocol == "paper", last, sum(len(kind.returns) for kind in panel.kinds)
+
+
+def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
+    both = pairs(panels, label)
+    if not both:
+        return None
+    itself = all(base is kind for _, base, kind in both)
+    units = [scores.scale_of(panel).value for panel, _, _ in both]
+    score, final = (scores.compared(curves_of(both), m, units) for m in (scores.score, scores.final))
+    learned = learned_by(both, score)
+    ratio = None if itself else ratios(score, learned)
+    beliefs = [
+        (q - expected) / (unit / 1000 / (1 - panel.runs[0].config.gamma[0]))
+        for (panel, _, kind), unit in zip(both, units, strict=True)
+        for q, expected in [scores.values(panel, kind)]
+        if scores.scale_of(panel).given  # episodes of 1000 steps
+    ]
+    members = [kind for panel in panels for kind in panel.kinds if kind.label == label]
+
+    def against(statistic: Statistic, found: Compared = score) -> Estimate | None:
+        return None if itself else between(statistic, found)
+
+    return Total(
+        name,
+        label,
+        len(both),
+        "" if itself else score.interval,
+        None if itself else statistics.probability(score.base, score.other, score.paired),
+        against(statistics.mean_difference),
+        against(statistics.median_difference),
+        against(statistics.iqm_difference),
+        against(statistics.mean_difference, final),
+        int(learned.sum()),
+        *(ratio or (None, None)),
+        "; ".join(panel.title for (panel, _, _), there in zip(both, learned, strict=True) if not there),
+        float(np.median(beliefs)) if beliefs else None,
+        statistics.divergence_rate(sum(k.diverged for k in members), sum(len(k.returns) for k in members)),
+    )
+
+
+Pair = tuple[Panel, Curves, Curves]
+"""A panel, its baseline and another kind."""
+
+
+def pairs(panels: Sequence[Panel], label: str) -> list[Pair]:
+    """The baseline and one kind, for the panels that have both."""
+    kinds = [(panel, kind) for panel in panels if (kind := panel.kind(label))]
+    return [(panel, base, kind) for panel, kind in kinds if (base := panel.base_of(kind)) and base.returns.size]
+
+
+def curves_of(both: Sequence[Pair]) -> list[tuple[Curves, Curves]]:
+    return [(base, kind) for _, base, kind in both]
+
+
+def learned_by(both: Sequence[Pair], score: Compared) -> np.ndarray:
+    """On which tasks a ratio means something: somebody learned them, and the baseline's AUC is not zero."""
+    return np.asarray(
+        ~statistics.is_nothing(score.base) & np.array([scores.learned(panel) for panel, _, _ in both], bool)
+    )
+
+
+def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
+    """Median and mean of the paper's ratio over the tasks that somebody learned; None: there is no such task."""
+    if not learned.any():
+        return None, None
+    base, other, paired = score.base[:, learned], score.other[:, learned], score.paired[learned]
+    return statistics.improvement(base, other, paired), statistics.average_improvement(base, other, paired)

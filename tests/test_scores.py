@@ -1,0 +1,157 @@
+"""Scores, what was learned, and totals over tasks: each task once, seeds paired, nothing left out in silence."""
+
+import numpy as np
+import pytest
+
+from bires.analysis import scores
+from bires.analysis.curves import collect
+from bires.analysis.intervals import Estimate
+from bires.analysis.summary import find, summarise
+from bires.analysis.totals import groups, model_of, once, totals
+from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.settings.config import Config
+from bires.settings.keywords import changed
+from tests.synthetic import make_run
+
+PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=100, eval_every=20)
+
+
+def noisy(member, step, steps):
+    """Learns 500 with its seed's own luck, which both algorithms share; `bi` is 20 better from the first step on."""
+    luck = np.random.default_rng(member.seed).normal(0.0, 100.0)
+    return 100.0 + luck + (0.0 if step <= 100 else 500.0 + (20.0 if member.eta else 0.0))
+
+
+def test_a_score_is_the_mean_of_the_curve_on_the_tasks_scale(tmp_path):
+    (panel,) = collect([make_run(tmp_path / "a", PAIR, lambda m, step, steps: float(step))])
+    (kind, _) = panel.kinds
+    assert scores.score(kind).tolist() == [200.0] * 3
+    assert scores.final(kind).tolist() == [390.0] * 3  # the last two of 21 points
+    assert scores.untrained(kind, 100).tolist() == [50.0] * 3  # 0, 20, … 100: before the first update
+    assert scores.gained(kind, 100).tolist() == [150.0] * 3
+    assert scores.scale_of(panel) == scores.Scale(1000.0, given=True)
+    assert set(scores.SCALES) == {*DMCONTROL, *MUJOCO}
+
+
+@pytest.mark.parametrize(
+    ("task", "scale", "given"),
+    [("dm_control/walker-run-v0", 1000, True), ("Hopper-v5", 3500, True), ("CartPole-v1", 400, False)],
+)
+def test_every_task_has_a_scale_and_its_source(tmp_path, task, scale, given):
+    config = changed(PAIR, task=task, algorithm=("dqn",) if task == "CartPole-v1" else ("ddpg",))
+    run = make_run(tmp_path / "a", config, lambda m, step, steps: float(step))
+    (panel,) = collect([run])
+    assert scores.scale_of(panel) == scores.Scale(scale, given)
+    (row,) = summarise(panel)
+    assert (row.scale, row.scale_source) == (scale, "given" if given else "measured")
+
+
+def test_seeds_are_paired_where_both_have_them(tmp_path):
+    """Luck of ±100 that both share does not hide a difference of 15 points."""
+    (panel,) = collect([make_run(tmp_path / "a", PAIR, noisy)])
+    row = summarise(panel)[1]
+    assert row.interval == "paired"
+    assert row.difference is not None
+    assert list(vars(row.difference).values()) == pytest.approx([0.02 * 15 / 21] * 3)
+    assert row.final_difference is not None
+    assert list(vars(row.final_difference).values()) == pytest.approx([0.02] * 3)
+    one = make_run(tmp_path / "b", changed(PAIR, algorithm=("ddpg",)), noisy)
+    two = make_run(tmp_path / "c", changed(PAIR, algorithm=("bi-res-ddpg",), seed=(5, 6, 7)), noisy)
+    row = summarise(collect([one, two])[0])[1]
+    assert row.interval == "unpaired"
+    assert row.difference is not None
+    assert row.difference.low < 0.0 < row.difference.high
+
+
+def test_members_are_matched_by_seed_whatever_their_order(tmp_path):
+    one = make_run(tmp_path / "a", changed(PAIR, algorithm=("ddpg",)), noisy)
+    two = make_run(tmp_path / "b", changed(PAIR, algorithm=("bi-res-ddpg",), seed=(2, 0, 1)), noisy)
+    (panel,) = collect([one, two])
+    found = scores.compared([(panel.kinds[0], panel.kinds[1])], scores.score)
+    assert found.paired.tolist() == [True]
+    assert (found.other - found.base)[:, 0] == pytest.approx([20 * 15 / 21] * 3)
+
+
+def test_the_same_members_under_two_names_differ_by_exactly_nothing(tmp_path):
+    config = changed(PAIR, algorithm=("bi-res-ddpg", "to-res-ddpg"), eta=(0.0,))
+    row = summarise(collect([make_run(tmp_path / "a", config, noisy)])[0])[1]
+    assert row.difference == row.final_difference == row.improvement == Estimate(0.0, 0.0, 0.0)
+
+
+def tasks_of(tmp_path):
+    """Three tasks: `bi` is half as good again on two; nobody learns the third, where returns are next to nothing."""
+
+    def curve(level, learns):
+        def of(member, step, steps):
+            grown = 300.0 * (1.0 if member.eta is None else 1.5) * (step > 100) if learns else 0.0
+            return level + grown + member.seed * (1.0 if member.eta is None else 1.5)
+
+        return of
+
+    tasks = {"walker-stand": curve(0.0, True), "walker-walk": curve(0.0, True), "hopper-hop": curve(1e-9, False)}
+    return [
+        make_run(tmp_path / task, changed(PAIR, task=task), of, diverged={0: 390} if task == "walker-stand" else None)
+        for task, of in tasks.items()
+    ]
+
+
+def test_totals_over_tasks(tmp_path):
+    base, bi = totals(collect(tasks_of(tmp_path)))
+    assert base.mean_difference is base.probability is base.median_improvement is None
+    assert (bi.tasks, bi.count, bi.interval) == ("all", 3, "paired")
+    assert (bi.learned, bi.left_out) == (2, "hopper-hop")
+    assert bi.median_improvement is not None
+    assert bi.median_improvement.value == pytest.approx(0.5)
+    assert bi.mean_difference is not None
+    each = [(0.5 * (300.0 * 15 / 21 + 1.0)) / 1000] * 2 + [0.5 / 1000]
+    assert bi.mean_difference.value == pytest.approx(np.mean(each), rel=0.02)  # the diverged one lost its last point
+    assert bi.median_difference is not None
+    assert bi.median_difference.value == pytest.approx(each[0], rel=0.02)
+    assert base.divergence.value == pytest.approx(1 / 9)
+    assert bi.divergence.value == 0
+    found = find(collect(tasks_of(tmp_path / "again")))
+    bars = {row.task: row.improvement for row in found.gains()["bi-res-ddpg(0.05)"]}
+    assert bars["hopper-hop"] is not None
+    assert np.isnan(bars["hopper-hop"].value)  # named below the bars
+
+
+def test_kinds_of_tasks_are_told_apart(tmp_path):
+    tasks = ("walker-stand", "reacher-easy", "Hopper")
+    found = groups(collect([make_run(tmp_path / task, changed(PAIR, task=task)) for task in tasks]))
+    assert {name: [panel.task for panel in panels] for name, panels in found.items()} == {
+        "all": list(tasks),
+        "DMControl, graded rewards": ["walker-stand"],
+        "DMControl, 0/1 rewards": ["reacher-easy"],
+        "MuJoCo": ["Hopper"],
+    }
+
+
+def test_a_task_counts_once_and_models_are_not_mixed(tmp_path):
+    plan = changed(PAIR, task="Swimmer", algorithm=("ddpg", "dyna-ddpg"))
+    runs = [
+        make_run(tmp_path / "oracle", plan),
+        make_run(tmp_path / "learned", changed(plan, model="learned")),
+        make_run(tmp_path / "paper", changed(plan, model="learned", protocol="paper")),
+    ]
+    panels = collect(runs)
+    assert [model_of(panel) for panel in panels] == ["oracle", "learned", "learned"]
+    found = groups(panels)
+    assert {name: [panel.title for panel in group] for name, group in found.items()} == {
+        "model=oracle": [panels[0].title],
+        "model=learned": [panels[2].title],
+    }
+    assert once(panels) == [panels[2]]  # the paper's protocol first
+    assert [total.count for total in totals(panels)] == [1] * 4
+
+
+@pytest.mark.parametrize("protocol", ["modern", "paper"])
+def test_what_q_believes_beside_what_it_should(tmp_path, protocol):
+    """Even rewards of 0.5 for 1000 steps (what `make_run` writes): 50 for an endless episode, less if it ends."""
+    config = changed(PAIR, algorithm=("ddpg",), protocol=protocol)
+    (row,) = summarise(collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])[0])
+    assert row.q == 0.0
+    ahead = [0.5 * (1 - 0.99 ** (1000 - t)) / 0.01 for t in range(1000)]
+    assert row.q_expected == pytest.approx(50.0 if protocol == "modern" else np.mean(ahead))
+    (total,) = totals(collect([make_run(tmp_path / "b", config, lambda m, step, steps: 500.0)]))
+    assert row.q_expected is not None
+    assert total.overestimation == pytest.approx(-row.q_expected / 100)
