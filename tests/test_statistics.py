@@ -1,8 +1,10 @@
 """Statistics against hand-worked cases, against rliable, and on what is missing."""
 
 import json
+import runpy
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from bires.analysis.statistics import auc, improvements, mean_and_error
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
 OTHER = np.array([[2.0, 3.0, 4.0], [2.0, 3.0, 7.0]])  # AUC 9 and 12: mean 10.5
 A, B = auc(BASE)[:, None], auc(OTHER)[:, None]
+ROOT = Path(__file__).parents[1]
 NAN = float("nan")
 
 RLIABLE = json.loads((Path(__file__).parent / "fixtures" / "rliable.json").read_text())
@@ -253,3 +256,24 @@ def test_large_gains_are_told_as_multiples():
     assert Estimate(5.52e30, 100.0, 1e31).show("+.1%") == "+5.52e+30× [+100×, +1e+31×]"
     assert Estimate(250.0, float("nan"), float("nan")).show(".3g") == "250"
     assert Estimate(float("nan"), float("nan"), float("nan")).show("+.1%") == "–"
+
+
+def coverage_page():
+    """(quantity, scores) → how often our intervals hold the truth, as docs/statistics.md says."""
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- coverage -->")[2].partition("<!-- end -->")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
+    return {(row[0], row[1]): [int(share) for share in row[-1].split(" / ")] for row in rows}
+
+
+def test_the_page_has_the_whole_simulation_and_it_keeps_its_promise(monkeypatch):
+    simulated = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "coverage.py")))
+    page = coverage_page()
+    assert set(page) == {(name, scores) for name in simulated.QUANTITIES for scores in simulated.SCORES}
+    for (name, scores), shares in page.items():
+        skewed = name == "IQM of differences" and scores == "log-normal, σ = 1"
+        assert min(shares) >= (90 if skewed or name == "probability of improvement, one task" else 93), (name, scores)
+    monkeypatch.setattr(intervals, "RESAMPLES", 100)
+    for name in simulated.QUANTITIES:
+        found = simulated.covered(name, 0.5, 5, True, 10, 0)
+        assert found["ours"] >= found["percentile"], name
