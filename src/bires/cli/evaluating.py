@@ -60,7 +60,7 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     rows = [row for row in rows if row[0] not in failed]
     for member, text in failed.items():
         if not rows:
-            raise UserError(f"The environment of member {member} raised, and nobody is left:\n{text}")
+            raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
         print(f"member {member} is left out; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     for record in records:

@@ -1,4 +1,4 @@
-"""Who steps a pool's environments for it: worker processes, or a thread."""
+"""What steps a pool's environments: worker processes, or a thread."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOST = (EOFError, OSError, TimeoutError)
 """How a worker that is dead or hung shows."""
 
 QUESTIONS = -1
-"""In the list of what a worker owes: answers to the oracle's questions."""
+"""In the list of pending replies: answers to the oracle's questions."""
 
 
 @dataclass
 class Worker:
-    """A worker process and what it owes."""
+    """A worker process and the replies it still has to send."""
 
     setup: dict[str, Any]
     memory: int
@@ -68,7 +68,7 @@ class Worker:
         try:
             send(self.commands, message)
         except OSError:
-            pass  # a dead worker: found out, and healed, when its reply is awaited
+            pass  # a dead worker: noticed and replaced when its reply is awaited
 
     def reply(self) -> bytes:
         if not select.select([self.replies], [], [], PATIENCE_S)[0]:

@@ -27,7 +27,7 @@ class Questions:
         self.asked = layout.take((1,), np.int64)
         """How many of the rows are asked."""
         self.owner = layout.take((rows,), np.int64)
-        """The slot on whose behalf: it fails if the simulator does."""
+        """The slot that asks; it fails if the simulator raises."""
         self.state = layout.take((rows, physics), np.float64)
         self.action = layout.take((rows, space.action), np.float32)
         self.reward = layout.take((rows,), np.float64)

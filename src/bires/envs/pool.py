@@ -61,7 +61,7 @@ class Pool:
         self._memory = memory(measured.nbytes)
         self.arrays, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
         self._under_way = False
-        """Whether a step was asked for that this process is to take."""
+        """Whether this process has begun a step that it has not taken yet."""
         self._local = Slots(recipe, self.arrays) if workers == 0 else None
         self._oracle = Oracle(recipe) if workers == 0 else None
         self._step_thread = StepThread(self._local.step) if self._local is not None and in_thread else None
@@ -88,14 +88,14 @@ class Pool:
                 self._heal(worker)
 
     def rest(self, starts: Sequence[Start]) -> None:
-        """Takes note of slots that do not step any more: how far they had come."""
+        """Records the episodes of slots that take no more steps."""
         for start in starts:
             self._starts[start.slot] = start
             self._log.restart(start)
             self.arrays.episode[start.slot] = start.episode
 
     def forget(self, slot: int) -> None:
-        """A slot that takes no more steps, wherever it was."""
+        """Stops a slot for good, and forgets its episode."""
         self.arrays.rest(slot)
         self.rest([replace(self._starts[slot], episode=0, actions=())])
 

@@ -89,12 +89,12 @@ class SharedArrays:
         self.life_lost = take((slots,), np.bool_)
         """Whether the last action lost a life of a game: to a learner an end, though the episode goes on."""
         self.physics = take((slots, physics), np.float64)
-        """The physics state before the last action; of size 0 unless somebody plans with the oracle."""
+        """The physics state before the last action; of size 0 unless the population plans with the oracle."""
         self.next_physics = take((slots, physics), np.float64)
         """The physics state after it, before any new episode."""
 
     def rest(self, slot: int) -> None:
-        """A slot that takes no more steps has nothing to tell: its row is zero, before a resume and after."""
+        """Zeros the row of a slot that takes no more steps, so that it is the same before and after a resume."""
         self.status[slot] = IDLE
         for row in (self.next_observation, self.observation, self.reward, self.physics, self.next_physics):
             row[slot] = 0

@@ -77,4 +77,4 @@ if __name__ == "__main__":
     try:
         serve(*map(int, sys.argv[1:4]))
     except (EOFError, BrokenPipeError):
-        os._exit(0)  # the trainer is gone; nothing here is worth closing
+        os._exit(0)  # the process that started this one is gone; nothing here needs to be closed

@@ -1,4 +1,4 @@
-"""What it takes of CUDA's driver to hand arrays over to Python, and back, in the middle of a program."""
+"""Copies between a GPU and Python in the middle of a program, by CUDA's driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bires.machine.foreign import ADDRESS, WORD, Place
 
 ALIGNMENT = 64
 NO_TIMES = 2
-"""Of an event that does not take the time."""
+"""The flag of an event that records no time."""
 FUNCTIONS = {
     "cuMemHostAlloc": (ctypes.POINTER(ADDRESS), WORD, ctypes.c_uint),
     "cuEventCreate": (ctypes.POINTER(ADDRESS), ctypes.c_uint),
@@ -54,7 +54,7 @@ class Staging:
         self._parts = [(i, place.address, place.size) for i, place in enumerate(here) if place.size]
 
     def fetch(self, places: Sequence[Place], stream: int) -> None:
-        """Copies arrays of the device's here; returns when they are."""
+        """Copies arrays from the device; returns when they are here."""
         for i, here, size in self._parts:
             self._cuda.cuMemcpyDtoHAsync_v2(here, places[i].address, size, stream)
         self._cuda.cuStreamSynchronize(stream)

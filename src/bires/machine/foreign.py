@@ -19,7 +19,7 @@ WORD, ADDRESS = ctypes.c_size_t, ctypes.c_void_p
 TYPES = {1: np.dtype(bool), 4: np.dtype(np.int32), 6: np.dtype(np.uint8), 8: np.dtype(np.uint32), 11: np.dtype("f4")}
 """XLA's number of a type → NumPy's type."""
 METADATA = 1
-"""XLA's number of a call that only wants to know about the function."""
+"""XLA's number of a call that only asks for the function's version."""
 INTERNAL = 13
 """XLA's number of an error that is not the caller's fault."""
 
@@ -153,7 +153,7 @@ class Call(NamedTuple):
 
 
 def register(name: str, platform: str, serve: Callable[[Call], None]) -> None:
-    """From now on XLA knows a function, as long as the process lives; an exception ends the program that called it."""
+    """Makes a function known to XLA while the process lives. An exception in it ends the program that called it."""
 
     def called(pointer: Any) -> Any:
         frame = pointer[0]

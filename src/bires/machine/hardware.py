@@ -27,42 +27,35 @@ CPU_OPTIONS: dict[str, str | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 
-
+# Beside an accelerator.
 MEMBERS_FOR_TWO_COHORTS = 32
 """From so many members per accelerator on, two cohorts share it."""
-
-
 CORES_PER_GPU_PROCESS = 4
-"""Cores that step the environments of one process beside an accelerator."""
+"""Cores that step the environments of one process."""
 MEMBERS_PER_GPU_PROCESS = 8
-"""From so many members per process on, cohorts beside an accelerator have processes of their own."""
+"""From so many members per process on, cohorts have processes of their own."""
 WORKERS_PER_CORE = 2
-"""Environment workers per core beside an accelerator: while one waits for its members' actions, another steps."""
+"""Environment workers per core: while one waits for its members' actions, another steps."""
 MEMBERS_PER_EXTRA_WORKER = 4
-"""Members for which it pays to have one worker more than there are cores."""
+"""Members for which one worker more than there are cores pays."""
 
-
+# On a CPU. Operations are floating-point operations.
 FLOPS_FOR_SEVERAL_COHORTS = 1e8
-"""Floating-point operations of a step (about a millisecond of one core) below which one core does all members'."""
-
-
+"""Operations of a population's step (about a millisecond of one core) from which on several cores share its members."""
 FLOPS_FOR_XLA_THREADS = 3e8
-"""Floating-point operations of a member's step from which on several cores may share them."""
+"""Operations of a member's step from which on several cores may share them."""
 FLOPS_FOR_OVERLAP = 3e7
-"""Those from which on it pays to let a member's environment step on another core meanwhile."""
-
-
+"""Operations of a member's step from which on its environment should step on another core meanwhile."""
 SECONDS_FOR_PROCESSES = 20.0
-"""About how long a run takes from which on it pays to start a process for each cohort."""
+"""About how long a run must take for a process per cohort to pay."""
 SECONDS_PER_STEP = 0.5e-3
+"""About what a step takes beside its products, to tell long runs from short ones."""
 FLOPS_PER_SECOND = 1e10
-"""About what a step takes beside its products, and how fast a core computes them: to tell long runs from short ones."""
-
-
+"""About how fast a core computes, for the same purpose."""
 SECONDS_PER_WORKER_CALL = 0.5e-3
 """About what waking a worker and waiting for its reply costs on a busy machine."""
 CORES_WITHOUT_WORKERS = 2
-"""Cores that need no help to be busy."""
+"""So many cores are kept busy by the cohorts themselves."""
 
 
 def cores() -> int:
@@ -153,8 +146,8 @@ def prepare() -> None:
 def processes_pay(members: int, steps: int, work: float, step_seconds: float) -> bool:
     """Whether cohorts should have processes of their own: for longer runs on several cores; with accelerators, if many.
 
-    In one process XLA's threads and Python's lock get in each other's way; starting others takes seconds. (A single
-    member has nobody to get in the way of, unless it is so small that XLA's threads do not help it.)
+    In one process cohorts compete for XLA's threads and Python's lock; starting processes takes seconds. A single
+    member competes with no other; it gets a process only if it is so small that XLA's threads do not help it.
     ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
     """
     prepare()

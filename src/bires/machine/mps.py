@@ -26,14 +26,14 @@ import ctypes
 cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
 raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
 """
-"""A program that ends well if CUDA can be used."""
+"""A program whose exit code is 0 if CUDA can be used."""
 STARTED: list[subprocess.Popen[bytes]] = []
 """The process that looks after our service."""
 
 
 @cache
 def environment() -> dict[str, str] | None:
-    """The environment variables with which processes use the service; None where there is none to be had.
+    """The environment variables with which processes use the service; None if it cannot be started here.
 
     One that runs already, where the user says, is as good as our own.
     """
@@ -43,7 +43,7 @@ def environment() -> dict[str, str] | None:
     if shutil.which(CONTROL) is None:
         return None
     said, say = os.pipe()
-    lifeline, our_end = os.pipe()  # nobody writes into it; it is closed when this process ends
+    lifeline, our_end = os.pipe()  # never written to; closed when this process ends
     STARTED.append(launch("bires.machine.mps", (lifeline, say), (lifeline, say)))
     os.close(lifeline)
     os.close(say)

@@ -1,4 +1,4 @@
-"""Further processes of a run: modules of this package that are started with pipes to the one that asks for them."""
+"""Starts modules of this package as further processes, with pipes to this one."""
 
 from __future__ import annotations
 

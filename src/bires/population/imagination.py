@@ -78,7 +78,7 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
 
 
 def imagined_shapes(program: Program, members: int) -> tuple[Any, Any]:
-    """Of the simulator's answers: Dyna's, and one step of MVE's; None: nobody asks."""
+    """Shapes of the simulator's answers: Dyna's, and one step of MVE's; None: the population does not need them."""
     planner, space = program.planner, program.space
     assert planner is not None
     one = (program.batch, space.action + 1 + space.observation)

@@ -47,7 +47,7 @@ class CohortState(NamedTuple):
     sums: jax.Array
     """Running `SUMS` since the last log."""
     model: Any = None
-    """Learned models; None where nobody plans with them."""
+    """Learned models; None in a population without them."""
 
 
 def incoming_shapes(space: Space, members: int) -> Incoming:
@@ -146,7 +146,7 @@ def insert(
 ) -> tuple[CohortState, jax.Array]:
     """Stores the transition that the environments just finished; says who starts an episode.
 
-    Who is not ``alive`` stores zeros, whether its environment rests already or not.
+    Members that are not ``alive`` store zeros, whether their environments have stopped already or not.
     """
     incoming = jax.tree.map(lambda x: jnp.where(alive[:, None], x, jnp.zeros_like(x)), incoming)
     reward, discount, first, successor, observation = unpack_incoming(program.space, incoming)
@@ -247,7 +247,7 @@ def overlapped(
 def explore(
     program: Program, state: CohortState, hyper: Hyper, keys: jax.Array, first: jax.Array, clock: jax.Array
 ) -> CohortState:
-    """The members' next actions; a frozen member's is zero, and whose are no numbers has diverged."""
+    """The members' next actions; a frozen member's is zero. A member whose action is not finite has diverged."""
     action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
     state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
     return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
@@ -291,7 +291,7 @@ def improve(
 
 
 def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortState:
-    """Who is no longer alive has diverged in step ``clock``."""
+    """Records members that are no longer alive: they diverged in step ``clock``."""
     return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
 
 

@@ -1,7 +1,7 @@
 """The bridge from a cohort's program, on whatever device, to its environments.
 
-The program runs for many steps at once and comes here in each (see `bires.machine.hostcalls`). When something goes
-wrong, it is told to end after the step.
+The program runs for many steps in one call and asks here in each (see `bires.machine.hostcalls`). After an error the
+answer says that the program shall end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bires.training.simulator import SimulatorModel
 
 
 class EnvironmentBridge(EnvironmentHost):
-    """The environments of some members, with what has become of their episodes."""
+    """The environments of some members, with the returns of their episodes."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], config: Config, program: Program) -> None:
         super().__init__()
@@ -37,12 +37,12 @@ class EnvironmentBridge(EnvironmentHost):
         self._blank = np.zeros((count, report_width(program.space)), np.float32)
 
     def expecting(self, start: int, stop: int) -> Self:
-        """The steps [start, stop) are about to be asked for."""
+        """The program is about to ask for the steps [start, stop)."""
         self._clock, self._stop, self._here = start, stop, None
         return self
 
     def step(self, action: np.ndarray) -> tuple[Incoming, bool]:
-        """Takes a step; says, too, whether the program is to go on after it."""
+        """Takes a step; the flag says whether the program goes on after it."""
         self._start(action)
         return self.receive()
 
@@ -62,7 +62,7 @@ class EnvironmentBridge(EnvironmentHost):
         return found, self._going()
 
     def forget(self, member: int, since: int) -> None:
-        """Leaves nothing of a frozen member's episodes from step ``since`` on: when it is noticed is chance."""
+        """Removes a frozen member's episodes from step ``since`` on: it may be noticed earlier or later."""
         self.running_return[member] = self.finished_sum[member] = self.finished_count[member] = 0
         if self.simulator is not None:
             self.simulator.forget(member, range(since, self._clock))

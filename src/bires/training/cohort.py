@@ -1,8 +1,7 @@
 """A cohort: members that share a device, with their environments.
 
-Cohorts know nothing of each other; `bires.training.runners` gives each a thread or a process of its own. While one
-waits for its device another's environments step, and nobody waits for the slowest before the trainer asks for a common
-moment.
+Cohorts are independent; `bires.training.runners` gives each a thread or a process of its own. While one waits for its
+device, another's environments step. They wait for each other only between the rounds of the training loop.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from bires.training.simulator import oracle_needs
 
 
 class EnvironmentSetup(NamedTuple):
-    """How many environments a cohort has, how many processes step them, and whether it waits for them."""
+    """The environments of a cohort, and how they are stepped."""
 
     evaluation_envs: int
     """Evaluation environments per member."""
     workers: int
     physics: int = 0
-    """Numbers in a physics state, where the oracle is asked."""
+    """Numbers in a physics state, for planning with the simulator; else 0."""
     ahead: bool = False
     """Whether updates are made while the environments step, where they can be."""
 
@@ -56,7 +55,7 @@ class Frozen(NamedTuple):
     member: int
     step: int
     traceback: str | None
-    """Of the environment that raised; None: the member's own numbers diverged."""
+    """The traceback of the environment that raised; None: the member diverged."""
 
 
 class Cohort:
@@ -78,7 +77,7 @@ class Cohort:
         self.returning: dict[str, jax.Array] = {}
         """The replay on its way back from a checkpoint."""
         self.frozen: list[Frozen] = []
-        """Members that froze since the trainer last looked."""
+        """Members that froze since `take_frozen` was last called."""
 
     def begin(self) -> None:
         """Fresh members at the start of their first episodes."""
@@ -123,7 +122,7 @@ class Cohort:
         return rows
 
     def notice_divergence(self) -> None:
-        """Lets the environments of members rest that froze since the last look."""
+        """Stops the environments of members that diverged since the last call."""
         steps = np.asarray(self.state.diverged_at)
         for i in np.flatnonzero(steps >= 0):
             if self.pool.arrays.status[i] != IDLE:
@@ -164,7 +163,7 @@ class Cohort:
             del self.pool.failures[slot]
 
     def _freeze(self, i: int, step: int, text: str | None) -> None:
-        """Member i of the cohort stays as it is from now on."""
+        """Freezes member i of the cohort."""
         if self.pool.arrays.status[i] == IDLE:
             return
         self.pool.forget(i)

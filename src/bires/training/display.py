@@ -86,7 +86,7 @@ class Display:
 
 
 class Meter:
-    """Turns what one run tells of itself into the numbers that are shown.
+    """Turns the progress of one run into the numbers that are shown.
 
     The speed is that of training alone; the time left counts evaluations, too. The warm-up says nothing of what comes
     after it, so both begin anew there.
@@ -122,7 +122,7 @@ class Meter:
         }
 
     def _left(self, now: float, progress: Progress) -> int | None:
-        """Seconds to the end; None as long as nobody can know."""
+        """Seconds to the end; None before there is anything to estimate it from."""
         if self._begun is None or progress.step == self._begun[1]:
             return None
         return round((progress.steps - progress.step) * (now - self._begun[0]) / (progress.step - self._begun[1]))

@@ -1,4 +1,4 @@
-"""Runs as users have them: begun or continued in their folder, whatever happens on the way."""
+"""Begins a run in its folder or continues it, and handles what may go wrong on the way."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def begin_or_continue(
 ) -> Run:
     """Trains a new run in the folder ``out``, or continues the run that is there.
 
-    ``begin`` is told the members once the configuration is known to be valid; nothing is said before.
+    ``begin`` is called with the members as soon as the configuration is known to be valid.
     """
     folder = Folder(out)
     if (out / "manifest.json").exists():
@@ -80,8 +80,8 @@ def require_same(run: Run, config: Config, advice: str) -> None:
     """Refuses a folder that holds another run."""
     differences = configs.difference(configs.to_json(run.config), configs.to_json(config))
     if differences:
-        told = "\n  ".join([f"{run.path} holds a run with another configuration; nothing was changed.", *differences])
-        raise UserError(f"{told}\n{advice}")
+        text = "\n  ".join([f"{run.path} holds a run with another configuration; nothing was changed.", *differences])
+        raise UserError(f"{text}\n{advice}")
 
 
 def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:

@@ -42,7 +42,7 @@ class TrainingLoop:
     ) -> None:
         """Trains to the end, or raises `Stopped` once ``stop`` says so.
 
-        ``require_ours`` is asked before anything is written; it raises where the folder is no longer ours.
+        ``require_ours`` is called before anything is written; it raises if another process has taken the folder over.
         """
         plan, config, self.require_ours = self.plan, self.plan.config, require_ours
         self.options.say(plan.describe())
@@ -125,13 +125,13 @@ class TrainingLoop:
         self._record_frozen()
 
     def _record_frozen(self) -> None:
-        """Writes down who froze; when an environment's failure leaves nobody, the run ends with its traceback."""
+        """Records members that froze. When an environment's failure froze the last, the run ends with its traceback."""
         for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
             self.require_ours()
             self.folder.write_members(self.plan.config, self.plan.members, self.diverged)
             last = len(self.diverged) == len(self.plan.members)
-            rest = "nobody is left" if last else "the others go on"
+            rest = "no member is left" if last else "the others go on"
             if text is None:
                 self.options.say(f"member {member} diverged at step {step}; {rest}")
                 continue

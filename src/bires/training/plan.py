@@ -120,8 +120,8 @@ def make_plan(
 ) -> Plan:
     """The plan of a run, or a refusal; nothing is written.
 
-    ``folder``: where the run is, if it may have begun already. ``begin`` is told the members as soon as the
-    configuration is known to be valid.
+    ``folder``: where the run is, if it may have begun already. ``begin`` is called with the members as soon as
+    the configuration is known to be valid.
     """
     validate(config)
     if not 0 < options.checkpoint_minutes < math.inf:

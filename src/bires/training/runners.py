@@ -1,6 +1,6 @@
 """The cohorts of a run at work: each in a thread of this process, or each in a process of its own.
 
-What they are asked to do is a function of a cohort: `CohortRunner.each` lets all of them do it, wherever they are.
+Work is a function of a cohort: `CohortRunner.each` runs it for all of them, wherever they are.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class ProcessRunner(CohortRunner):
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self._ask(range(len(self.parts)), work, arguments)
 
-    def _ask(self, whom: Sequence[int], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        pipes = [self._processes[number][1] for number in whom]
+    def _ask(self, numbers: Sequence[int], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        pipes = [self._processes[number][1] for number in numbers]
         try:
             for pipe, given in zip(pipes, arguments, strict=True):
                 pipe.send((work, given))
@@ -192,11 +192,11 @@ class Failed(NamedTuple):
 
     error: BaseException
     text: str
-    """Its traceback, which does not travel."""
+    """Its traceback, which cannot be sent with it."""
 
 
 def serve(pipe: Connection, number: int, threads: int) -> None:
-    """Process ``number``: makes its cohort, then does as it is told until the other side ends the pipe."""
+    """Process ``number``: makes its cohort, then does the work it is sent until the other side closes the pipe."""
     setup, part, platform, which = pipe.recv()
     with hardware.confined(number, threads):
         device = hardware.only_device(platform, which)
@@ -209,7 +209,7 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
                 [cohort] = make_cohorts(setup, program, [part], [device])
             answer = work(cohort, *arguments)
         except Exception as error:
-            known = isinstance(error, UserError | OSError)  # others may not be made to travel
+            known = isinstance(error, UserError | OSError)  # others may not survive being sent
             answer = Failed(error if known else RuntimeError(str(error)), traceback.format_exc())
         pipe.send(answer)
 
@@ -220,4 +220,4 @@ if __name__ == "__main__":
     try:
         runners.serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:4]))
     except (EOFError, ConnectionError):
-        os._exit(0)  # the trainer is gone; nothing here is worth closing
+        os._exit(0)  # the process that started this one is gone; nothing here needs to be closed

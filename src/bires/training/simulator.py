@@ -18,7 +18,7 @@ from bires.settings.grid import Member
 
 
 def oracle_needs(program: Program, physics: int, members: int) -> OracleNeeds | None:
-    """What the oracle of some members takes; None: nobody asks it."""
+    """What the oracle of some members needs; None: they do not plan with the simulator."""
     if program.planner is None or not program.oracle:
         return None
     return OracleNeeds(physics, members * program.batch * max(1, program.planner.steps))
@@ -33,7 +33,7 @@ def kept_states(program: Program) -> tuple[str, ...]:
 
 
 class SimulatorModel:
-    """Imagines with the simulator, for one cohort."""
+    """The simulator as the model of one cohort's planners."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], program: Program) -> None:
         assert program.planner is not None
@@ -46,7 +46,7 @@ class SimulatorModel:
         self.horizon = np.array([member.planning["horizon"] or 0 for member in members])
         shapes = imagined_shapes(program, len(members))
         self.blank = tuple(None if x is None else np.zeros(x.shape, x.dtype) for x in shapes)
-        """Answers that say nothing, in the two shapes."""
+        """Empty answers, in the two shapes."""
         self._walkers: list[Question] = []
         self._walked = 0
 

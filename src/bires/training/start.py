@@ -22,9 +22,9 @@ from bires.training.launch import begin_or_continue
 def start(config: Config, out: str | os.PathLike[str] | None, options: Options, display: Display) -> Run:
     """Trains with a display, and stops in order when the process is asked to."""
     path = Path(out) if out is not None else default_out(config.task)
-    told = replace(options, report=display.report, say=display.say)
+    shown = replace(options, report=display.report, say=display.say)
     with display, stoppable() as stop:
-        return begin_or_continue(config, path, told, stop, lambda members: display.begin(config, members, path))
+        return begin_or_continue(config, path, shown, stop, lambda members: display.begin(config, members, path))
 
 
 def default_out(task: str) -> Path:
