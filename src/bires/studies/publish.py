@@ -129,8 +129,11 @@ def claims_block(name: str, panels: Sequence[Panel]) -> str:
     lines += [
         f"| {c.statement} | {c.paper or '–'} | {measured(c)} | {c.interval or '–'} | **{c.answer}** |"
         for c in found.claims
+        if c.answer != "no data"
     ]
-    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in found.notes)])
+    waiting = len(found.claims) - (len(lines) - 2)
+    notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
+    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in notes)])
 
 
 def totals_lines(panels: Sequence[Panel]) -> list[str]:
