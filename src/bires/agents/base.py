@@ -18,20 +18,17 @@ from bires.rules import Needs, Rule
 from bires.types import Params, Setting, Sight, Space, Transition
 
 
-class Planning(NamedTuple):
+class PlanningNumbers(NamedTuple):
     """How one member plans: arrays inside a population, which computes what its most demanding member needs."""
 
     rule: Rule
-    """The critic rule of imagined updates (Dyna)."""
+    """The critic rule of imagined updates."""
     eta: jax.Array
-    steps: jax.Array
-    """P; 0 for who does not imagine transitions."""
-    noise: jax.Array
-    """σ of the noise on imagined actions."""
-    expands: jax.Array
-    """Whether the critic learns by value expansion (MVE) instead of its rule."""
-    horizon: jax.Array
-    """k of the value expansion."""
+    """Its η."""
+    numbers: Mapping[str, jax.Array]
+    """The planners' settings that vary, by name; 0 where the member does not use one."""
+    uses: Mapping[str, jax.Array]
+    """Kind of planner → whether the member uses it."""
 
 
 class Hyper(NamedTuple):
@@ -42,7 +39,7 @@ class Hyper(NamedTuple):
     gamma: jax.Array
     own: Mapping[str, Any]
     """The agent's settings that vary, by name."""
-    planning: Planning | None = None
+    planning: PlanningNumbers | None = None
     """None in a population without planners."""
 
 

@@ -25,6 +25,7 @@ class Asked:
     def __init__(self, words: Sequence[str]) -> None:
         self.task = next((word for word in words[1:2] if not word.startswith("-")), "")
         self.algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
+        self.planners = tuple(values_after(words, "--planner"))
         self.names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
 
     @property
@@ -38,7 +39,9 @@ class Asked:
     def groups(self) -> dict[str, tuple[Setting, ...]]:
         """The groups of flags, by the name of their group."""
         family = family_of(self.task)
-        found = {"agent": self.agent.settings, "planning": planners.SETTINGS}
+        named: tuple[str | None, ...] = self.planners
+        named = named or tuple(registry.algorithm(name).planner for name in self.algorithms)
+        found = {"agent": self.agent.settings, "planning": planners.settings_of(named)}
         return found | ({"environment": family.settings} if family and family.settings else {})
 
     def refuse_foreign(self) -> None:

@@ -130,7 +130,19 @@ class Config:
     def own_settings(self) -> tuple[Setting, ...]:
         """The settings that `own` has."""
         family = family_of(self.task)
-        return (*self.agent.settings, *planners.SETTINGS, *(family.settings if family else ()))
+        return (*self.agent.settings, *self.planner_settings, *(family.settings if family else ()))
+
+    @property
+    def planner_settings(self) -> tuple[Setting, ...]:
+        """The settings of planning, with those of planners of the user's own."""
+        named: tuple[str | None, ...] = self.planner
+        named = named or tuple(registry.algorithm(name).planner for name in self.algorithm)
+        return planners.settings_of(named)
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """The settings of planning that may vary inside a population."""
+        return tuple(one.name for one in self.planner_settings if one.varies)
 
 
 def default_of(setting: Setting, sight: Sight) -> Any:
@@ -178,7 +190,7 @@ def to_json(config: Config) -> dict[str, Any]:
 def from_json(data: dict[str, Any]) -> Config:
     """The configuration a manifest keeps. What its agent does not have (older manifests name it, too) is left out."""
     common = {name: settled(name, value) for name, value in data.items() if name in types()}
-    bare = Config(**{name: common[name] for name in ("task", "algorithm") if name in common})
+    bare = Config(**{name: common[name] for name in ("task", "algorithm", "planner") if name in common})
     known = {setting.name for setting in bare.own_settings}
     return Config(**common, own={name: value for name, value in data.items() if name in known})
 
