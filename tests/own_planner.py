@@ -34,9 +34,7 @@ KIND = PlannerKind(
     name="walk",
     start="before",
     size=lambda numbers: (1, numbers["walk_steps"]),
-    first=lambda parts, key, learner, hyper, batch, width: dyna.proposals(
-        parts, key, batch.action, hyper.planning.numbers["planning_noise"], width
-    ),
+    first=dyna.first,
     following=lambda parts, learner, observation: parts.clip(parts.target_action(learner, observation)),
     extra=extra,
 )
