@@ -100,3 +100,16 @@ class Setting:
     @property
     def type(self) -> type:
         return type(self.default_for("vector"))
+
+    @property
+    def accepted(self) -> str:
+        """What a value may be, in words."""
+        return ", ".join(self.choices) if self.choices else accepted(self.type, self.low, self.high)
+
+
+def accepted(kind: type, low: float = -math.inf, high: float = math.inf) -> str:
+    """The values of a type within bounds, in words."""
+    words = {int: "whole numbers", float: "numbers", bool: "True or False", str: "text"}[kind]
+    least = f" from {low:.10g}" if low > -math.inf else ""
+    most = f" to {high:.10g}" if high < math.inf else ""
+    return words + least + most

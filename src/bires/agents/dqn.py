@@ -119,7 +119,7 @@ SETTINGS = (
     Setting(
         "epsilon_start",
         1.0,
-        "Share of random actions after the warm-up …",
+        "ε, the share of random actions, at the first step after the warm-up.",
         low=0.0,
         high=1.0,
         varies=True,
@@ -128,13 +128,13 @@ SETTINGS = (
     Setting(
         "epsilon_end",
         {"vector": 0.05, "pixels": 0.01},
-        "… which falls linearly to this one …",
+        "ε at the end of its linear fall, and from then on.",
         low=0.0,
         high=1.0,
         varies=True,
         hint="a share of all actions",
     ),
-    Setting("epsilon_steps", {"vector": 10_000.0, "pixels": 1e6}, "… in this many steps.", low=0.0, varies=True),
+    Setting("epsilon_steps", {"vector": 10_000.0, "pixels": 1e6}, "Steps in which ε falls.", low=0.0, varies=True),
     Setting(
         "target_every",
         {"vector": 50, "pixels": 10_000},

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class List:
-    """What there is: algorithms, rules, planners, tasks, studies."""
+    """What there is: algorithms, rules, planners, settings, tasks, studies."""
 
-    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "tasks", "studies"]] = "all"
+    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "settings", "tasks", "studies"]] = (
+        "all"
+    )
 
     def run(self) -> int:
         from bires.cli.listing import listing

@@ -19,7 +19,7 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
-from bires.types import Setting, Sight
+from bires.types import Setting, Sight, accepted
 
 
 def whole(text: str) -> int:
@@ -217,14 +217,11 @@ def bounded(setting: Setting, value: Any) -> Any:
     found = proper(setting.name, value, kind)
     if isinstance(found, bool | str) or setting.low <= found <= setting.high:
         return found
-    what = "whole numbers" if setting.type is int else "numbers"
-    least = f" from {setting.low:g}" if setting.low > float("-inf") else ""
-    most = f" to {setting.high:g}" if setting.high < float("inf") else ""
     hint = f" ({setting.hint})" if setting.hint else ""
     given = f"{found:g}" if isinstance(found, float) else found
     if found != found or abs(found) == float("inf"):
         raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
-    raise UserError(f"{flag(setting.name)} was given {given}; accepted: {what}{least}{most}{hint}.")
+    raise UserError(f"{flag(setting.name)} was given {given}; accepted: {setting.accepted}{hint}.")
 
 
 def proper(name: str, value: Any, kind: Any) -> Any:
@@ -232,14 +229,13 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if number and (kind is float or (kind is int and float(value).is_integer())):
         return kind(value)
-    accepted = {int: "whole numbers", float: "numbers", bool: "True or False", str: "text"}
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
         return value
     if isinstance(value, kind) and not number:
         return value
-    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted[kind]}.")
+    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
