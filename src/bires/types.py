@@ -35,6 +35,11 @@ class Pixels(NamedTuple):
         """Bytes of one picture."""
         return self.channels * self.height * self.width
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of an observation."""
+        return self.stack * self.channels, self.height, self.width
+
 
 @dataclass(frozen=True)
 class Space:
@@ -54,6 +59,15 @@ class Space:
     def dtype(self) -> np.dtype:
         """The type of an observation's numbers."""
         return np.dtype(np.uint8 if self.pixels else np.float32)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Space:
+        """The space that `dataclasses.asdict` and JSON made plain data of."""
+        pixels = data["pixels"]
+        if pixels is not None:
+            pixels = Pixels(*pixels)
+            pixels = pixels._replace(convolutions=tuple((k, s, o) for k, s, o in pixels.convolutions))
+        return cls(**{**data, "low": tuple(data["low"]), "high": tuple(data["high"]), "pixels": pixels})
 
     def clip(self, action: jax.Array) -> jax.Array:
         """An action within the bounds."""

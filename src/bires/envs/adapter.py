@@ -116,6 +116,11 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
             f"Task {name!r} has observations {seen}; accepted: vectors of floats, or pixels of a known family "
             f"({known}; your own is a PixelFamily in your module)."
         )
+    if pixels is not None and (seen.shape != pixels.shape or seen.dtype != np.uint8):
+        raise UserError(
+            f"Task {name!r} has observations of {seen.dtype} and shape {seen.shape}; its family promises uint8 and "
+            f"shape {pixels.shape}, which is (stack × channels, height, width)."
+        )
     observation = int(np.prod(seen.shape))
     if isinstance(env.action_space, spaces.Discrete):
         choices = int(env.action_space.n)
@@ -132,7 +137,7 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
         )
     if protocol == "modern":
         low, high = -np.ones_like(low), np.ones_like(high)
-    return Space(observation, int(low.size), tuple(float(x) for x in low), tuple(float(x) for x in high))
+    return Space(observation, int(low.size), tuple(map(float, low)), tuple(map(float, high)), None, pixels)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bires.errors import UserError
 from bires.machine.modules import import_users
 from bires.types import Pixels, Setting
 
@@ -31,6 +32,7 @@ class PixelFamily:
     """A Gymnasium id and the family's settings → the environment."""
     pixels: Pixels
     settings: tuple[Setting, ...] = ()
+    """Flags of its tasks alone. They describe the environment, so they do not vary inside a population."""
 
 
 def is_atari(task: str) -> bool:
@@ -93,5 +95,17 @@ def family_of(task: str) -> PixelFamily | None:
 
 def load(module: str) -> None:
     """Takes in the families of a user's module: every `PixelFamily` among its names."""
-    found = vars(import_users(module, "The task")).values()
-    FAMILIES.update({value.name: value for value in found if isinstance(value, PixelFamily)})
+    for value in vars(import_users(module, "The task")).values():
+        if isinstance(value, PixelFamily):
+            require_fixed(value, module)
+            FAMILIES[value.name] = value
+
+
+def require_fixed(family: PixelFamily, module: str) -> None:
+    """Refuses settings that vary: all members of a population share one task."""
+    for setting in family.settings:
+        if setting.varies:
+            raise UserError(
+                f"The setting {setting.name!r} of the family {family.name!r} in {module} has varies=True; a population "
+                "has one environment, so it must be False."
+            )

@@ -56,7 +56,8 @@ def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.n
     environment, actor = load_actor(config, member, newest_checkpoint(path))
     environment.close()
     space = environment.space
-    single = 3 if space.pixels else 1
+    single = (1, 3) if space.pixels else (0, 1)
+    """The dimensions of one observation: flat, or of the environment's shape."""
 
     @cache
     def structure() -> Any:
@@ -74,6 +75,6 @@ def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.n
                 f"{config.task}, {space.observation} numbers, or several."
             )
         scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
-        return scaled[0] if seen.size == space.observation and seen.ndim <= single else scaled
+        return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
     return policy

@@ -209,8 +209,8 @@ def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
     if isinstance(storage, Frames):
         members, slots, size = storage.frames.shape
         frames = rng.integers(0, 256, (members, slots, size), np.uint8)
-        numbers = np.zeros((members, slots, 3), np.float32)
-        numbers[..., 2] = 1.0
+        numbers = np.zeros(storage.numbers.shape, np.float32)
+        numbers[..., -1] = 1.0
         return Frames(frames, np.zeros((members, slots), bool), numbers)  # type: ignore[arg-type]
     rows = rng.standard_normal(storage.shape, np.float32)
     if space.choices:
