@@ -160,6 +160,8 @@ def test_its_settings_are_its_own(capsys):
     assert main([*words, "--sticky", "0.5"]) == 2
     assert "--sticky is a setting of Atari" in capsys.readouterr().err
     assert main(["train", "CartPole-v1", "--algorithm", "dqn", "--lamps", "2"]) == 2
-    assert "--lamps is a setting of Lamps; 'CartPole-v1' is not one of it." in capsys.readouterr().err
+    assert "--lamps is a setting of Lamps; 'CartPole-v1' does not belong to it." in capsys.readouterr().err
     assert main(["train", TASK]) == 2
-    assert "shows pixels" in capsys.readouterr().err
+    assert (
+        "has observations of the kind pixels; bi-res-ddpg needs vector. Use --algorithm dqn" in capsys.readouterr().err
+    )

@@ -40,7 +40,7 @@ def pick(q: jax.Array, index: jax.Array) -> jax.Array:
 
 
 def both_ends(params: Choices, space: Space, batch: Transition, pred: bool, succ: bool) -> tuple[jax.Array, jax.Array]:
-    """Q(s, ·) and Q(s', ·) of one network, in one pass over the stacked batch; what nobody reads is zero."""
+    """Q(s, ·) and Q(s', ·) of one network, in one pass over the stacked batch; values that no rule reads are zero."""
     ends = [batch.observation] * pred + [batch.next_observation] * succ
     if not ends:
         return (jnp.zeros((len(batch.reward), params.layers[-1].bias.size)),) * 2

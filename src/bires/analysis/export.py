@@ -34,7 +34,7 @@ class Subject:
     """The same after a resume, a second export or a move of the folder."""
     task: str
     group: str
-    """Its algorithm, with η and whatever else the exported runs vary."""
+    """Its algorithm, with η and all other numbers that vary between the exported runs."""
     name: str
     """Its seed."""
     start: float
@@ -100,7 +100,7 @@ def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str,
 
 
 def points(run: Run, settings: set[str]) -> dict[int, dict[int, dict[str, float]]]:
-    """Member → step → name → value; what is not finite is left out, as viewers choke on it."""
+    """Member → step → name → value; values that are not finite are skipped, as viewers cannot read them."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     for kind, table in (("evaluation", run.evaluations), ("training", run.metrics)):
         names = [name for name in table if name not in settings and name != "step"]

@@ -34,7 +34,7 @@ def styles(panels: Sequence[Panel]) -> Styles:
 
 
 def eta_styles(panels: Sequence[Panel]) -> Styles:
-    """One look per η, dark to light, whatever the rule."""
+    """One look per η, dark to light, the same for all rules."""
     from matplotlib import colormaps
 
     etas = sorted({kind.eta for panel in panels for kind in panel.kinds if kind.eta is not None})
@@ -174,7 +174,7 @@ def fingerprint(panels: Sequence[Panel]) -> str:
 
 
 def save(figure: Any, panels: Sequence[Panel], paths: Sequence[Path]) -> list[Path]:
-    """Writes a figure, as what each name's ending says, in bytes that depend on its curves alone."""
+    """Writes a figure in the format of each name's ending; its bytes depend on its curves alone."""
     import matplotlib
 
     source = f"curves sha256 {fingerprint(panels)}"

@@ -1,4 +1,4 @@
-"""Intervals: a bootstrap over runs that covers as often as it says, with as few as five of them.
+"""Intervals: a bootstrap over runs whose coverage is right with as few as five of them.
 
 Scores are matrices (runs × tasks) with nan where a run is missing. Runs are drawn with replacement within each task,
 never across tasks. Where two algorithms share their seeds, they share initial weights, warm-up data and evaluation
@@ -125,7 +125,7 @@ def stretched(value: np.ndarray, end: np.ndarray, factor: np.ndarray) -> np.ndar
 
 
 def percentiles(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The plain percentile interval. A resample without a value counts against both ends: none is left out."""
+    """The plain percentile interval. A resample without a value counts against both ends: none is skipped."""
     tail = (1 - CONFIDENCE) / 2
     return quantile(drawn, tail, -np.inf), quantile(drawn, 1 - tail, np.inf)
 

@@ -44,7 +44,7 @@ SPARSE = (
 ENDLESS = (*DMCONTROL, "HalfCheetah", "Swimmer")
 """Tasks whose episodes end by their time limit alone."""
 FLOOR = 0.05
-"""A task counts as learned if somebody's curve rose by this share of the scale above the untrained level."""
+"""A task counts as learned if the curve of some algorithm rose by this share of the scale above the untrained level."""
 TAIL = 0.1
 """The share of a curve's points, the last ones, whose mean is the final performance."""
 
@@ -80,7 +80,7 @@ class Compared:
 
 
 def short(task: str) -> str:
-    """A task's short name, of whatever version."""
+    """A task's short name, without its version."""
     return re.sub(r"-v\d+$", "", task.removeprefix("dm_control/"))
 
 

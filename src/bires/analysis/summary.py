@@ -44,7 +44,7 @@ class Row:
     final_difference: Estimate | None
     """Of normalised final returns."""
     improvement: Estimate | None
-    """The paper's ratio; nan where nobody learned the task, or the baseline's AUC is zero."""
+    """The paper's ratio; nan where no algorithm learned the task, or the baseline's AUC is zero."""
     q: float | None
     """Mean Q(s, μ(s)) of the last evaluations."""
     q_expected: float | None

@@ -10,7 +10,7 @@ from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
 from bires.settings.config import flag
-from bires.settings.tables import Row, tables
+from bires.settings.tables import SettingRow, tables
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 
@@ -51,7 +51,7 @@ def settings() -> Iterator[str]:
             yield f"    defaults of the run ({sight}): {found}"
 
 
-def facts(row: Row) -> str:
+def facts(row: SettingRow) -> str:
     """What a setting accepts, its default, and whether several values make a grid."""
     parts = [
         f"default: {row.default}" if row.default else "",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bires.settings.tables import Row, Table, tables
+from bires.settings.tables import SettingRow, SettingTable, tables
 
 HEAD = """# Settings
 
@@ -29,7 +29,7 @@ def page() -> str:
     return "\n".join([HEAD, *(line for table in tables() for line in section(table))])
 
 
-def section(table: Table) -> Iterator[str]:
+def section(table: SettingTable) -> Iterator[str]:
     """A heading, and the table below it."""
     yield f"## {table.title}\n"
     yield from grid(COLUMNS, [cells(row) for row in table.rows])
@@ -44,7 +44,7 @@ def section(table: Table) -> Iterator[str]:
         yield f"{table.title} accepts `{name}` {value} only.\n"
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: SettingRow) -> list[str]:
     return [f"`{row.name}`", row.default or "–", row.accepted, "yes" if row.several else "no", row.help]
 
 

@@ -108,7 +108,7 @@ def moments(given: Problem, successors: int = 2) -> Moments:
 def mean_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
     """(A, b, T) of an algorithm, in the coordinates of w that the features can see.
 
-    Weights along which Xw does not change never move and never matter, so they are left out: for redundant features
+    Weights along which Xw does not change never move and never matter, so they are dropped: for redundant features
     (Baird's star) A is the matrix of the dynamics on the row space of X.
     """
     if algorithm.kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Trained policies, out of a run's newest checkpoint."""
+"""Trained policies, from a run's newest checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Env
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
     members = grid.members(config)
     if not 0 <= member < len(members):
-        raise UserError(f"The run has members 0 to {len(members) - 1}; {member} was asked for.")
+        raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
     environment = recipe_of(config).build()
     program = make_program(config, members, environment.space, 1)
     learner = unflatten_learners(program, checkpoint, np.array([member]))

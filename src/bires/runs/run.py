@@ -77,7 +77,7 @@ class Run:
         members, table = self.members, read_csv(self.path / name)
         for column in columns:
             if column not in table or (table.height and table[column].dtype == object):
-                what = "values that are no numbers" if column in table else "no column"
+                what = "values that are not numbers" if column in table else "no column"
                 raise UserError(f"{self.path / name} has {what} {column!r}. Put a good copy back, or leave it out.")
         if table.height and not np.isin(table["member"], members["member"]).all():
             raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")

@@ -82,7 +82,7 @@ def members(config: Config) -> list[Member]:
 
 
 def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
-    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
+    """The kinds of members of one algorithm. A number that a kind does not use makes no further kinds."""
     for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
         if planner is not None and planners.planner(planner).kind == "mve" and rule != "td":
             raise UserError(

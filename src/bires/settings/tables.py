@@ -19,7 +19,7 @@ from bires.settings.validation import BOUNDS
 from bires.types import Setting, Sight, accepted
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One setting."""
 
     name: str
@@ -30,36 +30,36 @@ class Row(NamedTuple):
     help: str
 
 
-class Table(NamedTuple):
+class SettingTable(NamedTuple):
     """The settings that one part of a run has."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[SettingRow, ...]
     run: Mapping[Sight, Mapping[str, str]] = {}
     """Of an agent: its defaults of the run's settings, by kind of observation."""
     fixed: Mapping[str, str] = {}
     """Of an agent: settings of the run for which it accepts one value only."""
 
 
-def tables() -> list[Table]:
+def tables() -> list[SettingTable]:
     """All settings: of every run, of each agent, of planners, of each family of pixel environments."""
     return [
-        Table("Every run", tuple(common_rows())),
+        SettingTable("Every run", tuple(common_rows())),
         *map(agent_table, AGENTS.values()),
-        Table("Planning", rows_of(planners.SETTINGS, ("vector",))),
-        *(Table(family.name, rows_of(family.settings, ("pixels",))) for family in FAMILIES.values()),
+        SettingTable("Planning", rows_of(planners.SETTINGS, ("vector",))),
+        *(SettingTable(family.name, rows_of(family.settings, ("pixels",))) for family in FAMILIES.values()),
     ]
 
 
-def agent_table(spec: AgentSpec) -> Table:
+def agent_table(spec: AgentSpec) -> SettingTable:
     run = {sight: {name: shown(value) for name, value in defaults.items()} for sight, defaults in spec.run.items()}
     fixed = {name: shown(value) for name, value in spec.fixed.items()}
-    return Table(spec.title, rows_of(spec.settings, tuple(spec.run)), run, fixed)
+    return SettingTable(spec.title, rows_of(spec.settings, tuple(spec.run)), run, fixed)
 
 
-def rows_of(settings: Sequence[Setting], sights: Sequence[Sight]) -> tuple[Row, ...]:
+def rows_of(settings: Sequence[Setting], sights: Sequence[Sight]) -> tuple[SettingRow, ...]:
     """The settings of an agent, of planners or of a family, with their defaults for what it can see."""
-    return tuple(Row(s.name, default(s, sights), s.accepted, s.varies, s.help) for s in settings)
+    return tuple(SettingRow(s.name, default(s, sights), s.accepted, s.varies, s.help) for s in settings)
 
 
 def default(setting: Setting, sights: Sequence[Sight]) -> str:
@@ -70,14 +70,16 @@ def default(setting: Setting, sights: Sequence[Sight]) -> str:
     return ", ".join(f"{value} ({sight})" for sight, value in found.items())
 
 
-def common_rows() -> Iterable[Row]:
+def common_rows() -> Iterable[SettingRow]:
     """The settings of every run: fields of `Config` with their docstrings."""
     helps = field_docstrings(Config)
     for item in fields(Config):
         if item.name in types():
             kind = types()[item.name]
             several = get_origin(kind) is tuple and item.name != "hidden"  # which is one value, a list of sizes
-            yield Row(item.name, common_default(item.name), common_accepted(item.name, kind), several, helps[item.name])
+            yield SettingRow(
+                item.name, common_default(item.name), common_accepted(item.name, kind), several, helps[item.name]
+            )
 
 
 def common_default(name: str) -> str:

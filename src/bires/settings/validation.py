@@ -36,7 +36,7 @@ BOUNDS: dict[str, Bounds] = {
 
 
 def validate(config: Config) -> None:
-    """Refuses what cannot be meant, before anything is built."""
+    """Refuses a configuration that cannot be trained."""
     for name in types():
         settled(name, getattr(config, name))
     for name in config.algorithm:
@@ -74,13 +74,13 @@ def require_within(name: str, values: Sequence[float]) -> None:
 
 
 def require_agent(config: Config) -> None:
-    """Refuses what the agent cannot see or do."""
+    """Refuses a task that the agent cannot observe, and sizes that it cannot have."""
     agent = config.agent
     if config.sight not in agent.run:
         able = [name for spec in registry.AGENTS.values() if config.sight in spec.run for name in spec.algorithms]
         raise UserError(
-            f"Task {config.task!r} shows {config.sight}; {config.algorithm[0]} sees {' or '.join(agent.run)}. "
-            f"Use --algorithm {able[0] if able else '…'}, or another task."
+            f"Task {config.task!r} has observations of the kind {config.sight}; {config.algorithm[0]} needs "
+            f"{' or '.join(agent.run)}. Use --algorithm {able[0] if able else '…'}, or another task."
         )
     if len(config.hidden) < agent.layers or min(config.hidden) < BOUNDS["hidden"].low:
         example = " ".join(str(size) for size in agent.run[config.sight]["hidden"])

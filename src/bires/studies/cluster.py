@@ -75,7 +75,7 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
 
 
 def gather(ray: Any, tasks: Mapping[Any, Job], display: Display, stop: Any) -> Failures:
-    """Waits for all tasks; on the way out, whyever, none is left running."""
+    """Waits for all tasks; however it ends, no task is left running."""
     board, failures, ended = ProgressBoard(display, list(tasks.values())), Failures(), Counter[str]()
     left = list(tasks)
     try:
@@ -107,7 +107,7 @@ def result(ray: Any, task: Any) -> str | None:
     except ray.exceptions.RayError as error:
         if isinstance(error, ray.exceptions.RayTaskError) and not isinstance(error, Stopped):
             raise  # a defect of ours
-        # Lost, or told to leave, more often than is tried again.
+        # Its node was lost, or it was cancelled, more often than a task is tried again.
         return f"Given up after {RETRIES} attempts; the same command tries again. {error}"
     if "stopped" in ending:
         raise StudyStopped(ending["stopped"])
@@ -229,4 +229,4 @@ def require_listener(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError) as error:
-        raise UserError(f"--ray was given {address!r}, where nobody answers ({error}). {ACCEPTED}") from error
+        raise UserError(f"--ray was given {address!r}, where nothing answers ({error}). {ACCEPTED}") from error

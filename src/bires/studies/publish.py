@@ -137,7 +137,7 @@ def claims_block(name: str, panels: Sequence[Panel]) -> str:
 
 
 def totals_lines(panels: Sequence[Panel]) -> list[str]:
-    """A table of the totals, where several tasks were run, and which of them the ratio leaves out."""
+    """A table of the totals, where several tasks were run, and which of them the ratio skips."""
     found = [total for total in totals(panels) if total.interval]
     if not found or len(found) > MANY or max(total.count for total in found) < 2:
         return []

@@ -33,7 +33,7 @@ CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
 """Steps of the run whose plan is measured."""
 DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
-"""What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
+"""The defaults of Stable-Baselines3 for DQN on vectors."""
 
 
 def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
@@ -116,7 +116,7 @@ def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
 
 
 @dataclass
-class Bench:
+class MeasuredPopulation:
     """A population past its warm-up, ready to be stepped with or without its environments."""
 
     runner: CohortRunner
@@ -186,12 +186,12 @@ def plain(task: str, space: Space, rule: str, members: int) -> Config:
     return make_config(task, settings | sizes)
 
 
-def build(task: str, rule: str, members: int, options: Options = Options()) -> Bench:  # noqa: B008
+def build(task: str, rule: str, members: int, options: Options = Options()) -> MeasuredPopulation:  # noqa: B008
     """A population of one rule."""
     return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
 
 
-def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> Bench:  # noqa: B008
+def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> MeasuredPopulation:  # noqa: B008
     """A population as it would be planned for a long run, with so many evaluation environments per member."""
     capacity = PIXEL_CAPACITY if config.sight == "pixels" else CAPACITY
     plan = make_plan(replace(config, replay=capacity, steps=LONG), options)
@@ -201,7 +201,7 @@ def population(config: Config, options: Options = Options(), evaluation_envs: in
     except BaseException:
         runner.close()
         raise
-    return Bench(runner, len(plan.members), capacity)
+    return MeasuredPopulation(runner, len(plan.members), capacity)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:

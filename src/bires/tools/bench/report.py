@@ -23,7 +23,7 @@ from bires.tools.bench import planning as costs
 from bires.types import Space
 
 SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
-"""Populations that are measured unless others are asked for."""
+"""Populations that are measured by default."""
 SPEEDS = ("one_agent", "whole_machine")
 """What is compared with peers."""
 ROUNDS = 2
@@ -39,7 +39,7 @@ def bench(
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     if peers is not None and not (peers.is_file() and os.access(peers, os.X_OK)):
         raise UserError(
-            f"--peers was given {peers}, which is no program; `make bench` sets one up: .venv-peers/bin/python."
+            f"--peers was given {peers}, which is not a program; `make bench` sets one up: .venv-peers/bin/python."
         )
     if seconds <= 0 or min(populations, default=1) < 1:
         raise UserError(
