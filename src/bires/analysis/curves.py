@@ -37,7 +37,7 @@ def baselines(algorithm: str) -> tuple[str, ...]:
 
 
 def pooled(run: Run) -> set[str]:
-    """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
+    """Settings in which runs of one panel may differ: they distinguish members, or do not change the curves."""
     return {*POOLED, *(one.name for one in run.config.own_settings if one.varies)}
 
 
@@ -107,7 +107,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
 
 
 def distinct_titles(runs: Sequence[Run]) -> list[str]:
-    """The tasks' names, with as many settings as it takes to tell panels of the same task apart."""
+    """The tasks' names, with the settings that distinguish panels of the same task."""
     titles = []
     for run in runs:
         mine = settings_of(run)
@@ -177,7 +177,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
 
 
 def carried(curve: dict[int, Point], step: int) -> Point:
-    """The curve at a step, or where it ended before."""
+    """The curve at a step, or at its end if it ended before."""
     if step in curve:
         return curve[step]
     before = [earlier for earlier in curve if earlier < step]

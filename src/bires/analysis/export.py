@@ -1,4 +1,4 @@
-"""Curves for other people's viewers: TensorBoard event files, and Weights & Biases runs written offline.
+"""Curves for other viewers: TensorBoard event files, and Weights & Biases runs written offline.
 
 The CSV files of a run folder stay the truth. An export is made from them as a whole and replaces the one before, found
 by the member's id, which depends on the run and the member alone: nothing is doubled after a resume or a second export.
@@ -42,11 +42,11 @@ class Subject:
     about: dict[str, Any]
     """Its settings and its run's."""
     points: tuple[tuple[int, dict[str, float]], ...]
-    """By step: everything known there."""
+    """Step → name → value."""
 
 
 def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
-    """Writes the members of some runs; what to type to see them."""
+    """Writes the members of some runs; returns what to type to see them."""
     library = require({"tensorboard": "tensorboardX", "wandb": "wandb"}[to], to)
     try:
         out.mkdir(parents=True, exist_ok=True)

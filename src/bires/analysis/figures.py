@@ -72,7 +72,7 @@ def draw_curves(
 
 
 def grid(count: int) -> tuple[Any, list[Any]]:
-    """A figure with that many panels, in rows of three, or of five when they are many; four are a square."""
+    """A figure with that many panels, in rows of three, or of five if there are many; four make a square."""
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(3 if count <= 9 else 5, count)
@@ -113,11 +113,11 @@ def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
 
 
 Gains = Sequence[tuple[str, Estimate]]
-"""Task and what was gained there."""
+"""A task, and the improvement on it."""
 
 
 def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label: str, *paths: Path) -> list[Path]:
-    """By task, sorted: differences of normalised scores; below them the paper's ratio, where it says something."""
+    """By task, sorted: differences of normalised scores; below them the paper's ratio, where it has a meaning."""
     from matplotlib.figure import Figure
 
     wide = max(6.5, 0.34 * len(differences) + 1.5)

@@ -1,4 +1,4 @@
-"""What a curve is worth: scores on a scale that no baseline sets, what was learned, and what Q believes.
+"""Scores of curves, on a scale that does not depend on a baseline; what was learned; and the values that Q predicts.
 
 A run's score is the mean of its curve's points (AUC / their number), in units of the task's scale. A ratio to a
 baseline near zero is an accident; a difference of scores is not.
@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def interval(self) -> str:
-        """What kind of interval they get."""
+        """The kind of interval."""
         share = int(self.paired.sum())
         if share in (0, len(self.paired)):
             return "paired" if share else "unpaired"

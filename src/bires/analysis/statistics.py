@@ -122,7 +122,7 @@ def iqm(scores: np.ndarray) -> np.ndarray:
 
 
 def middle_mean(values: np.ndarray) -> np.ndarray:
-    """The mean over the last axis without the lowest and the highest quarter; nan is as if it were not there."""
+    """The mean over the last axis without the lowest and the highest quarter; nan is ignored."""
     flat = np.sort(values, axis=-1)  # nan comes last
     counts = np.sum(~np.isnan(flat), axis=-1)
     cut = counts // 4

@@ -1,4 +1,4 @@
-"""The mean dynamics of each algorithm: where it goes, whether it gets there, and how fast.
+"""The mean dynamics of each algorithm: its fixed point, its stability and its rate.
 
 In expectation, every algorithm of the lab is one affine map of its memory z,
 
@@ -208,7 +208,7 @@ def _largest_step(dynamics: Dynamics) -> float:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the eigenvalues promise."""
+    """The stability and rate that follow from the eigenvalues."""
 
     converges: bool
     largest_step: float

@@ -39,7 +39,7 @@ class Run:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
 
     def require_resumable(self) -> None:
-        """Refuses to continue a run of another format: its curve would change its meaning on the way."""
+        """Refuses to continue a run of another format: the two parts of its curve would not be comparable."""
         found = self.manifest.get("format")
         if found != FORMAT:
             raise UserError(

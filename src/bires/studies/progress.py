@@ -1,4 +1,4 @@
-"""One display of many populations that run elsewhere: it reads what they write into their run folders."""
+"""One display of many populations that run in other processes: it reads their run folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAIL = 4096
 
 
 class ProgressBoard:
-    """What the populations of a study are at. On a terminal all at once, elsewhere a line for each evaluation."""
+    """The progress of the populations of a study: a live table on a terminal, else a line for each evaluation."""
 
     def __init__(self, display: Display, jobs: Sequence[Job]) -> None:
         self._display = display

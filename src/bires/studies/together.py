@@ -38,7 +38,7 @@ LOOK_S = 0.5
 STOP_S = 300.0
 """How long populations may take to write their checkpoints when everything is stopped."""
 MEMORY_SHARE = 0.85
-"""How much of the free memory populations that run together may plan with."""
+"""The share of the free memory that populations may use together."""
 RESTARTS = 3
 """How often a population whose process was lost is started again."""
 TAIL = 2_000
@@ -47,7 +47,7 @@ TAIL = 2_000
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine has, seen by a process that ends again: this one must not hold an accelerator."""
+    """The hardware of this machine, read by another process, as this one must not hold an accelerator."""
 
     platform: str
     cores: int
@@ -64,14 +64,14 @@ class Running:
     job: Job
     process: subprocess.Popen[bytes]
     lifeline: int
-    """A pipe's end; the population stops in order when it is closed."""
+    """One end of a pipe; the population stops cleanly when it is closed."""
     replies: int
     begun: float
     first_step: int
 
 
 def at_once(count: int | None, minutes: float | None) -> Way:
-    """The way of several populations at a time, for at most some minutes; None: as many as fit, without a limit."""
+    """How to run several populations at a time, for some minutes at most; None: as many as fit, without a limit."""
     if count is not None and count < 1:
         raise UserError(f"--at-once was given {count}; accepted: whole numbers from 1.")
     if minutes is not None and not 0 < minutes < float("inf"):

@@ -152,7 +152,7 @@ def has_ffmpeg() -> bool:
 
 
 def require_writable(video: Path) -> None:
-    """Refuses before anything is played what could not be written after it."""
+    """Refuses a file that could not be written, before anything is played."""
     if video.suffix not in (".mp4", ".gif"):
         raise UserError(f"--video was given {video}; accepted: a name that ends in .mp4 or .gif.")
     if video.suffix == ".mp4" and not has_ffmpeg():

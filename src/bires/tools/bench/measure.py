@@ -52,7 +52,7 @@ def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> f
 
 
 def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds: float) -> list[float]:
-    """`best_rate` of several things in turns, so that a busy moment of the machine meets all of them."""
+    """`best_rate` of several functions alternately, so that a busy moment of the machine affects all of them."""
     found = [[best_rate(work, per_call, seconds / 8) for work in works] for _ in range(4)]
     return [max(rates) for rates in zip(*found, strict=True)]
 
@@ -153,7 +153,7 @@ class Still:
 
 
 def updates(cohort: Cohort, start: int, count: int) -> int:
-    """So many updates of a cohort, with the steps between them; the next step's number."""
+    """Some updates of a cohort, with the steps between them; returns the number of the next step."""
     pool, still, stop = cohort.pool, Still(cohort.pool), start + count * cohort.program.update_every
     cohort.bridge.pool = still  # type: ignore[assignment]
     cohort.run(start, stop)

@@ -27,7 +27,7 @@ SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
 SPEEDS = ("one_agent", "whole_machine")
 """What is compared with peers."""
 ROUNDS = 2
-"""Turns that peers and this package take."""
+"""Rounds in which peers and this package are measured alternately."""
 PEERS = Path(__file__).parents[4] / "benchmarks" / "peers" / "run.py"
 
 
@@ -97,7 +97,7 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
 def in_turns(
     task: str, space: Space, populations: tuple[int, ...], seconds: float, python: Path
 ) -> dict[str, list[dict[str, Any]]]:
-    """Peers and this package in turns, so that a busy minute of the machine meets both; of each its best round.
+    """Peers and this package alternately, so that a busy minute of the machine affects both; the best round of each.
 
     One agent is compared with one, and the largest population with the whole machine.
     """
