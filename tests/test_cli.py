@@ -38,7 +38,7 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "walker-stand", "--steps", "1", "--warmup", "1"], "leaves nothing to learn in --steps 1. Give more"),
         (["train", "walker-stand", "--steps", "1e300"], "accepted: whole numbers below 2**31"),
         (["train", "walker-stand", "--hidden", "0", "0"], "2 or more layer sizes from 1"),
-        (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is no"),
+        (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is not a program"),
         (["bench", "--populations", "0"], "--populations [0] were given; accepted: seconds above 0"),
         (["reproduce", "linear", "--task", "walker-stand"], "--task was given; the study linear takes --scale"),
         (["play", "no-such-run", "--episode", "-1"], "--episode was given -1; accepted: whole numbers from 0"),
@@ -47,20 +47,20 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
         (
             ["train", "CartPole-v1"],
-            "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn bi-res-dqn",
+            "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn",
         ),
         (
             ["train", "walker-stand", "--algorithm", "dqn"],
             "continuous actions; dqn needs discrete ones. Use --algorithm ddpg",
         ),
-        (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one kind"),
+        (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one agent"),
         (
             ["train", "CartPole-v1", "--algorithm", "dqn", "--tau", "0.1"],
-            "--tau is no setting of DQN; use --target-every",
+            "--tau is not a setting of DQN; it belongs to DDPG. DQN has: --critic-lr",
         ),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
-        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "--target-every was given 0.5"),
-        (["train", "walker-stand", "--double-q"], "--double-q True is for DQN"),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "Error parsing --target-every"),
+        (["train", "walker-stand", "--double-q"], "--double-q is not a setting of DDPG; it belongs to DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
         (["train", "tests.environments:bires-test/Unbuildable-v0", *QUICK], "no such robot"),
         (["train", "walker-stand", "--stepz", "5"], "--steps"),
@@ -150,7 +150,7 @@ def test_who_cannot_be_evaluated_is_left_out(tmp_path):
     found = bires("evaluate", str(tmp_path), "--episodes", "1")
     assert found.returncode == 0
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
-    assert "member 0 is left out" in found.stderr
+    assert "member 0 is skipped" in found.stderr
     rows = json.loads(bires("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
     assert all(isinstance(row["q_mean"], float) for row in rows)
 

@@ -122,7 +122,7 @@ def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):
     lost = make_run(tmp_path / "runs" / "b", PAIR)
     (lost.path / "evaluations.csv").unlink()
     assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
-    assert "left out, as nothing was evaluated there" in capsys.readouterr().out
+    assert "skipped, as nothing was evaluated there" in capsys.readouterr().out
     assert main(["report", str(lost.path), "--out", str(tmp_path / "report")]) == 2
     assert "evaluations.csv cannot be read" in capsys.readouterr().err
 

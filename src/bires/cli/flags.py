@@ -19,8 +19,8 @@ from bires.types import Setting, Sight
 KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
 
 
-class Asked:
-    """What a command line says of the agent and the task, before it is parsed."""
+class Selection:
+    """The agent and the task of a command line, before it is parsed."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.task = next((word for word in words[1:2] if not word.startswith("-")), "")
@@ -52,7 +52,7 @@ class Asked:
 
 
 def known(name: str) -> bool:
-    """Whether somebody has such a setting."""
+    """Whether some agent or family has such a setting."""
     from bires.settings.config import family_settings
 
     return bool(registry.owner_of(name)) or name in family_settings()
@@ -86,7 +86,7 @@ def field_of(setting: Setting, sight: Sight) -> tuple[str, Any, Any]:
 
 
 def typed(record: Any, settings: Sequence[Setting], sight: Sight) -> dict[str, Any]:
-    """What a record says that is not the default."""
+    """The values of a record that are not the defaults."""
     given = {}
     for setting in settings:
         value, default = getattr(record, setting.name), setting.default_for(sight)

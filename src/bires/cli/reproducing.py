@@ -28,7 +28,7 @@ from bires.training.display import Display
 def reproduce(
     name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output, way: tuple[Way, str]
 ) -> int:
-    """Runs what is missing of a study in some way, then writes its report."""
+    """Runs the missing populations of a study, then writes its report."""
     out = output.out or plan.default_out(name, scale)
     if plan.get(name).figure == "lab":
         refuse_numbers(name, tasks, overrides)
@@ -52,7 +52,7 @@ def reproduce(
 
 
 def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
-    """Says what was found and where it is."""
+    """Prints the results and where they are."""
     from bires.analysis.curves import collect
 
     found = about(collect(runs), name, "")
@@ -94,7 +94,7 @@ def chosen(jobs: Sequence[Job], tasks: Sequence[str]) -> list[Job]:
 
 
 def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
-    """What is left of a study would take this long here."""
+    """Estimates the time that the rest of a study takes on this machine."""
     out = output.out or plan.default_out(name, scale)
     console = Console(highlight=False)
     if plan.get(name).figure == "lab":

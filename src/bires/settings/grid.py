@@ -83,7 +83,7 @@ def members(config: Config) -> list[Member]:
 
 
 def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
-    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
+    """The kinds of members of one algorithm. A number that a kind does not use makes no further kinds."""
     for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
         spec = planners.planner(planner) if planner is not None else None
         if spec is not None and spec.kind.slope is not None and rule != "td":

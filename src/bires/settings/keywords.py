@@ -30,7 +30,7 @@ def seeds(count: int) -> tuple[int, ...]:
 
 
 def changed(config: Config, **settings: Any) -> Config:
-    """The configuration with some other settings; with another agent, what was the old one's is left out."""
+    """The configuration with some settings changed; if the agent changes, settings of the old agent are dropped."""
     given = {**configs.to_json(config), **settings}
     task = given.pop("task")
     bare = Config(task, **{name: configs.settled(name, given[name]) for name in ("algorithm", "planner")})

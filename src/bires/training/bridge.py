@@ -85,7 +85,7 @@ class EnvironmentBridge(EnvironmentHost):
     def _gather(self) -> Incoming:
         """The arrays' rows as the device takes them, valid until the next step begins.
 
-        Here, and only here, a game's rewards are clipped to their signs.
+        Here, and only here, rewards are clipped to their signs, where the family of environments says so.
         """
         self.pool.wait(0)
         if self.simulator is not None:
