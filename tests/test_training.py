@@ -15,7 +15,7 @@ import pytest
 import bires
 from bires.agents.ddpg import ALGORITHMS
 from bires.envs.tasks import SHORT
-from bires.population import step as population
+from bires.population.evaluation import policy
 from bires.rules import RULES
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
@@ -64,7 +64,7 @@ def values_of(run, observation):
     count = len(plan.members)
     learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
     seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
-    return np.asarray(population.policy(plan.program, learner, seen)[1])[:, 0]
+    return np.asarray(policy(plan.program, learner, seen)[1])[:, 0]
 
 
 LEARN: dict[str, Any] = {

@@ -54,13 +54,19 @@ def reproduce(
 def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
     """Prints the results and where they are."""
     from bires.analysis.curves import collect
+    from bires.analysis.summary import totals_table
+    from bires.analysis.totals import totals
 
-    found = about(collect(runs), name, "")
+    panels = collect(runs)
+    found = about(panels, name, "")
     display.event("done", study=name, report=str(where / "report.html"), claims=[c.answer for c in found.claims])
     if display.quiet or display.as_json:
         return
     for note in found.notes:
         display.console.print(note, soft_wrap=True)
+    compared = [total for total in totals(panels) if total.interval]
+    if compared and max(total.count for total in compared) > 1:
+        display.console.print(totals_table(compared))
     if found.claims:
         display.console.print(claims_table(found.claims))
     display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
@@ -68,11 +74,11 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
 
 def claims_table(claims: Sequence[Judged]) -> Table:
     table = Table(title="claims of the paper", title_justify="left")
-    for column in ("claim", "paper", "ours [95 % interval]", "verdict"):
+    for column in ("claim", "paper", "ours [95 % interval]", "intervals", "verdict"):
         table.add_column(column, overflow="fold")
     for claim in claims:
         numbers = "–" if claim.value is None else claim.value.show("+.1%" if claim.unit == "share" else ".3g")
-        table.add_row(claim.statement, claim.paper or "–", numbers, claim.answer)
+        table.add_row(claim.statement, claim.paper or "–", numbers, claim.interval or "–", claim.answer)
     return table
 
 

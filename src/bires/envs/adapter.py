@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
 import re
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -235,23 +233,3 @@ def probe(made: Recipe) -> Space:
     environment.close()
     space: Space = environment.space
     return space
-
-
-def step_seconds(made: Recipe) -> float:
-    """About how long one step takes; infinite for an environment that raises."""
-    low = math.inf
-    try:
-        environment = made.build()
-        space, rng = environment.space, np.random.default_rng(0)
-        environment.reset(0)
-        for _ in range(10):
-            action = rng.uniform(space.low, space.high).astype(np.float32)
-            start = time.perf_counter()
-            outcome = environment.step(action)
-            low = min(low, time.perf_counter() - start)
-            if low > 0.01 or outcome.terminated or outcome.truncated:
-                break
-        environment.close()
-    except Exception:  # the run itself will meet it, and say so
-        return math.inf
-    return low
