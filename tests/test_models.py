@@ -143,10 +143,14 @@ def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
     sums, counts, reward_sum, steps = np.zeros(3), np.zeros(3), 0.0, range(4, 15)
     breaks = (6, 8)
     tally = state.tally
-    score = jax.jit(training.score, static_argnums=0)
+
+    @jax.jit
+    def score(state, storage, clock):
+        return training.score(learning, state, training.Memory(partial(replay.at, SPACE, storage), len(storage), clock))
+
     for clock in steps:
         storage = storage_of(rows[: clock + 1], capacity)
-        tally = score(learning, state._replace(tally=tally), storage, jnp.int32(clock))
+        tally = score(state._replace(tally=tally), storage, jnp.int32(clock))
         for h in (1, 2, 3):
             begin = clock - h + 1
             if any(begin < b <= clock for b in breaks):

@@ -8,7 +8,6 @@ import bires
 from bires.machine import hardware
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
@@ -36,7 +35,7 @@ def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
 
     for owner, name in (
         (planning, "validate"),
-        (configs, "members"),
+        (grid, "members"),
         (planning, "make_program"),
         (hardware, "place"),
     ):
