@@ -18,8 +18,7 @@ from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
 from bires.training.launch import begin_or_continue
 from bires.types import Pixels, Space
-from tests.test_dqn import asked, assert_same_moment
-from tests.test_training import contents
+from tests.helpers import asked, assert_same_moment, contents
 
 pytest.importorskip("ale_py")
 GAME = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=Pixels(4, 84, 84))

@@ -24,15 +24,14 @@ from bires.studies.progress import last_step
 from bires.studies.run import fill
 from bires.training.display import Display
 from bires.training.launch import begin_or_continue
-from tests.test_cli import bires as command
-from tests.test_training import assert_same_state, contents
+from tests.helpers import assert_same_state, command, contents
 
 STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
 HERE = f"""
 import sys
 from pathlib import Path
-from bires.display import Display
-from bires.options import Options
+from bires.training.display import Display
+from bires.settings.options import Options
 from bires.studies import plan
 from bires.studies.run import fill
 from bires.studies.together import at_once

@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 import bires
-from tests.test_cli import bires as typed
-from tests.test_training import assert_same_state, contents
+from tests.helpers import assert_same_state, command, contents
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
 
@@ -30,15 +29,15 @@ def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
 def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
     run = bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
     before = (run.path / "manifest.json").read_bytes()
-    done = typed("resume", str(run.path), "--steps", "30")
+    done = command("resume", str(run.path), "--steps", "30")
     assert done.returncode == 2
     assert "--steps was given 30" in done.stderr
     assert "60 steps" in done.stderr
-    same = typed("resume", str(run.path), "--steps", "60")
+    same = command("resume", str(run.path), "--steps", "60")
     assert same.returncode == 0
     assert "is finished" in same.stdout
     shutil.rmtree(run.path / "checkpoints")
-    gone = typed("resume", str(run.path), "--steps", "90")
+    gone = command("resume", str(run.path), "--steps", "90")
     assert gone.returncode == 2
     assert "no checkpoint" in gone.stderr
     assert (run.path / "manifest.json").read_bytes() == before

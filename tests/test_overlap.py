@@ -16,7 +16,7 @@ from bires.settings.options import Stopped
 from bires.training.bridge import EnvironmentBridge
 from bires.training.loop import TrainingLoop
 from bires.types import Pixels, Space
-from tests.test_training import arrays, assert_same_state, contents
+from tests.helpers import arrays, assert_same_state, contents
 
 RUNS: dict[str, Any] = {
     "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),

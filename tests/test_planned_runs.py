@@ -18,7 +18,7 @@ from bires.training.plan import make_plan
 from bires.training.runners import make_runner
 from bires.training.simulator import SimulatorModel
 from tests import environments  # noqa: F401
-from tests.test_training import arrays, cohorts_of, contents
+from tests.helpers import arrays, cohorts_of, contents
 
 FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
 

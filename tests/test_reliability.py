@@ -26,7 +26,7 @@ from bires.training.launch import begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from tests.test_training import arrays, assert_same_state, cohorts_of, contents
+from tests.helpers import arrays, assert_same_state, cohorts_of, contents
 
 
 def configured(quick, **more):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 import bires
 from bires.agents.ddpg import ALGORITHMS
 from bires.envs.tasks import SHORT
-from bires.population import step as population
 from bires.rules import RULES
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
@@ -23,50 +21,12 @@ from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
-from bires.training.cohort import Cohort
 from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from bires.training.runners import ThreadRunner
-from tests import environments
+from tests.helpers import PROBE, arrays, assert_same_state, cohorts_of, contents, doomed, values_of
 
 MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
-PROBE = "tests.environments:bires-test/"
-FILES = ("evaluations.csv", "metrics.csv", "members.csv")
-
-
-def contents(path):
-    return {name: (Path(path) / name).read_bytes() for name in FILES}
-
-
-def arrays(path):
-    store = Store(Path(path))
-    checkpoint = store.load(store.steps()[0])
-    for segment in checkpoint.replay:
-        kept = store.load_replay(segment)
-        checkpoint.arrays |= {f"replay/{segment.file}/{name}": array for name, array in kept.items()}
-    return checkpoint.arrays
-
-
-def assert_same_state(a, b):
-    left, right = arrays(a), arrays(b)
-    assert left.keys() == right.keys()
-    for name in left:
-        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
-
-
-def values_of(run, observation):
-    """Q(s, μ(s)) of every member at one observation."""
-    plan = make_plan(run.config, Options(workers=0))
-    from bires.runs.arrays import unflatten_learners
-    from bires.runs.policies import newest_checkpoint
-
-    count = len(plan.members)
-    learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
-    seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
-    return np.asarray(population.policy(plan.program, learner, seen)[1])[:, 0]
-
-
 LEARN: dict[str, Any] = {
     "steps": 3000,
     "warmup": 100,
@@ -103,12 +63,6 @@ def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
     assert values_of(modern, [1.0])[0] == pytest.approx(10.0, abs=0.5)
     # One state: Q = 1 + 0.8 γ Q, so Q = 1 / (1 − 0.72).
     assert values_of(paper, [1.0])[0] == pytest.approx(1 / (1 - 0.8 * 0.9), abs=0.3)
-
-
-def cohorts_of(loop: TrainingLoop) -> list[Cohort]:
-    """Those of a run whose cohorts are in this process."""
-    assert isinstance(loop.runner, ThreadRunner)
-    return loop.runner.cohorts
 
 
 def test_the_actor_finds_the_best_action(tmp_path):
@@ -252,14 +206,6 @@ def test_an_environment_that_fails_ends_its_member_only(tmp_path, quick, kind):
     assert {"diverged", "finished"} == set(expected)
     text = (run.path / "errors" / f"member-{expected.index('diverged')}.txt").read_text()
     assert ("the motor came off" if kind == "Raises" else "not finite") in text
-
-
-def doomed(seed, stream, episode=0):
-    from bires.envs.slots import episode_seed
-
-    probe = environments.Raises()
-    probe.reset(seed=episode_seed(seed, stream, episode))
-    return probe.start < 0
 
 
 def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, quick):
