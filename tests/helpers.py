@@ -28,6 +28,18 @@ from bires.types import Space, Transition
 from tests import environments
 
 PROBE = "tests.environments:bires-test/"
+QUICK: dict[str, Any] = {
+    "steps": 60,
+    "warmup": 20,
+    "eval_every": 30,
+    "eval_episodes": 1,
+    "batch": 8,
+    "replay": 50,
+    "hidden": (16, 16),
+    "log_every": 10,
+    "quiet": True,
+}
+"""Settings of a run that takes seconds."""
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 
 

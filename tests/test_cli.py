@@ -1,14 +1,12 @@
 """The command line as a user types it: what it prints, writes and answers to bad input."""
 
 import json
-import os
-import sys
 
 import pytest
 
 from bires.runs.tables import read_csv
 from bires.training.display import some
-from tests.helpers import command, doomed
+from tests.helpers import command, doomed, typed
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
@@ -41,20 +39,20 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
         (
             ["train", "CartPole-v1"],
-            "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn bi-res-dqn",
+            "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn",
         ),
         (
             ["train", "walker-stand", "--algorithm", "dqn"],
             "continuous actions; dqn needs discrete ones. Use --algorithm ddpg",
         ),
-        (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one kind"),
+        (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one agent"),
         (
             ["train", "CartPole-v1", "--algorithm", "dqn", "--tau", "0.1"],
-            "--tau is no setting of DQN; use --target-every",
+            "--tau is not a setting of DQN; it belongs to DDPG",
         ),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
-        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "--target-every was given 0.5"),
-        (["train", "walker-stand", "--double-q"], "--double-q True is for DQN"),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "parsing --target-every"),
+        (["train", "walker-stand", "--double-q"], "--double-q is not a setting of DDPG; it belongs to DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
         (["train", "tests.environments:bires-test/Unbuildable-v0", *QUICK], "no such robot"),
         (["train", "walker-stand", "--stepz", "5"], "--steps"),
@@ -66,7 +64,7 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
-    done = command(*words, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, cwd=tmp_path)
+    done = typed(*words, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout
     assert "defect" not in done.stderr
@@ -74,13 +72,13 @@ def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
 
 def test_no_write_permission(tmp_path):
     (tmp_path / "file").write_text("")
-    done = command("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
+    done = typed("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
     assert done.returncode == 2
     assert "Cannot write to --out" in done.stderr
 
 
 def test_an_environment_that_raises_in_every_member_is_told_with_its_traceback(tmp_path):
-    done = command(
+    done = typed(
         "train",
         "tests.environments:bires-test/Raises-v0",
         *QUICK,
@@ -106,19 +104,19 @@ def test_compare_evaluate_and_files(tmp_path):
     assert "curves.png" in done.stdout
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "Warning" not in done.stdout + done.stderr
-    again = command("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
+    again = typed("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert "is finished" in again.stdout
-    rows = json.loads(command("evaluate", str(out), "--episodes", "2", "--member", "1", "--json").stdout)
+    rows = json.loads(typed("evaluate", str(out), "--episodes", "2", "--member", "1", "--json").stdout)
     assert [row["member"] for row in rows] == [1]
     assert rows[0]["episodes"] == 2
-    wrong = command("evaluate", str(out), "--member", "9")
+    wrong = typed("evaluate", str(out), "--member", "9")
     assert wrong.returncode == 2
     assert "has members 0 to 3" in wrong.stderr
 
 
 def test_compare_takes_what_it_is_given(tmp_path):
     words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
-    assert command("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
+    assert typed("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
     members = read_csv(tmp_path / "members.csv")
     assert (members["algorithm"].tolist(), members["seed"].tolist()) == (["bi-res-ddpg"], [0])
 
@@ -135,30 +133,30 @@ def test_version():
 
 def test_who_cannot_be_evaluated_is_left_out(tmp_path):
     words = ["--algorithm", "ddpg", "--actor-lr", "1e30", "1e-4", "--seeds", "6", "--quiet", "--out", str(tmp_path)]
-    assert command("train", "Pendulum-v1", *QUICK, *words).returncode == 0
+    assert typed("train", "Pendulum-v1", *QUICK, *words).returncode == 0
     members = (tmp_path / "members.csv").read_text()
     assert members.count("diverged,") == 6
     assert not (tmp_path / "errors").exists(), "the members diverged, their environments did not raise"
-    found = command("evaluate", str(tmp_path), "--episodes", "1")
+    found = typed("evaluate", str(tmp_path), "--episodes", "1")
     assert found.returncode == 0
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
     assert "member 0 is left out" in found.stderr
-    rows = json.loads(command("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
+    rows = json.loads(typed("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
     assert all(isinstance(row["q_mean"], float) for row in rows)
 
 
 def test_json_is_json_and_quiet_is_quiet(tmp_path):
-    done = command("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
+    done = typed("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
-    quiet = command("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
+    quiet = typed("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
     assert quiet.stdout == ""
 
 
 def test_listing():
-    done = command("list")
+    done = typed("list")
     assert done.returncode == 0
     for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
         assert name in done.stdout

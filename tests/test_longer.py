@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import bires
-from tests.helpers import assert_same_state, command, contents
+from tests.helpers import assert_same_state, contents, typed
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
 
@@ -26,26 +26,26 @@ def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
     assert {row["status"] for row in run.members.rows()} == {"finished", "diverged"}
 
 
-def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
-    run = bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(copied):
+    run = copied()
     before = (run.path / "manifest.json").read_bytes()
-    done = command("resume", str(run.path), "--steps", "30")
+    done = typed("resume", str(run.path), "--steps", "30")
     assert done.returncode == 2
     assert "--steps was given 30" in done.stderr
     assert "60 steps" in done.stderr
-    same = command("resume", str(run.path), "--steps", "60")
+    same = typed("resume", str(run.path), "--steps", "60")
     assert same.returncode == 0
     assert "is finished" in same.stdout
     shutil.rmtree(run.path / "checkpoints")
-    gone = command("resume", str(run.path), "--steps", "90")
+    gone = typed("resume", str(run.path), "--steps", "90")
     assert gone.returncode == 2
     assert "no checkpoint" in gone.stderr
     assert (run.path / "manifest.json").read_bytes() == before
     assert json.loads(before)["end"]
 
 
-def test_a_run_that_cannot_go_on_is_not_made_longer(tmp_path, quick):
-    run = bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+def test_a_run_that_cannot_go_on_is_not_made_longer(copied):
+    run = copied()
     for path in run.path.glob("checkpoints/*/arrays.safetensors"):
         path.write_bytes(b"damaged")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}

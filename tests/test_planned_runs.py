@@ -129,7 +129,7 @@ def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, mon
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
 )
-def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, task, model, algorithm, monkeypatch):
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     quick.pop("quiet")

@@ -15,7 +15,7 @@ from bires.settings.config import Config
 from bires.studies import plan
 from bires.studies.records import STUDIES, Part, Study
 from bires.studies.run import unfinished
-from tests.helpers import command
+from tests.helpers import command, typed
 from tests.synthetic import make_run
 
 
@@ -104,7 +104,7 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input(given, answer, tmp_path):
-    done = command(*given, cwd=tmp_path)
+    done = typed(*given, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout
 
