@@ -51,6 +51,12 @@ def split(monkeypatch):
 
 
 @pytest.fixture
+def optimised(monkeypatch):
+    """Optimises the programs of runs: for large networks that pays within a few steps."""
+    monkeypatch.setitem(hardware.CPU_OPTIONS, "xla_backend_optimization_level", "3")
+
+
+@pytest.fixture
 def quick():
     """Settings of a run that takes seconds."""
     return dict(QUICK)

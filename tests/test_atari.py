@@ -126,7 +126,7 @@ QUICK: dict[str, Any] = {
 }
 
 
-def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
@@ -143,7 +143,7 @@ def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=40)
 
 
-def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path):
+def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised):
     run = bires.train("Seaquest", out=tmp_path / "run", quiet=True, **(QUICK | {"algorithm": "dqn"}))
     assert run.evaluations["return_max"].max() >= 20  # a fish is worth 20
     assert run.policy(0)(np.zeros((4, 84, 84), np.uint8)).shape == ()
