@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all format bench chaos figures docs constraints clean
+.PHONY: help demo test test-all format bench chaos figures pages docs constraints clean
 
 help:  ## what can be typed
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal t
 
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md
+
+pages: .venv/.ok  ## rebuild docs/settings.md from the settings of agents, planners and environments
+	$(BIN)/python -m bires.cli.settings_page docs/settings.md
 
 docs: .venv/.dev  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -15,7 +15,7 @@ import numpy as np
 from bires.agents import ddpg
 from bires.cli import main
 from bires.envs.slots import episode_seed
-from bires.population import step as population
+from bires.population.evaluation import policy
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Store
 from bires.runs.policies import newest_checkpoint
@@ -72,7 +72,7 @@ def values_of(run, observation):
     count = len(plan.members)
     learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
     seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
-    return np.asarray(population.policy(plan.program, learner, seen)[1])[:, 0]
+    return np.asarray(policy(plan.program, learner, seen)[1])[:, 0]
 
 
 def asked(polled, moment):

@@ -37,7 +37,7 @@ def make_run(
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path)
     folder.create(config, members, {"platform": "cpu"})
-    evaluations, metrics = folder.open(None)
+    evaluations, metrics = folder.open(None, config.agent.metrics)
     with evaluations, metrics:
         for step in range(0, last + 1, config.eval_every):
             rows = []

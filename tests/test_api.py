@@ -30,7 +30,7 @@ def test_numbers_may_be_numpys_and_whole_ones_floats():
         ("seeds", "3", "--seeds was given '3'"),
     ):
         with pytest.raises(bires.UserError, match=words):
-            make_config("pendulum-swingup", {name: value})
+            make_config("CartPole-v1", {"algorithm": "dqn", name: value})
 
 
 def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "walker-stand", "--steps", "1", "--warmup", "1"], "leaves nothing to learn in --steps 1. Give more"),
         (["train", "walker-stand", "--steps", "1e300"], "accepted: whole numbers below 2**31"),
         (["train", "walker-stand", "--hidden", "0", "0"], "2 or more layer sizes from 1"),
-        (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is no"),
+        (["bench", "--peers", "no-such-python"], "--peers was given no-such-python, which is not a program"),
         (["bench", "--populations", "0"], "--populations [0] were given; accepted: seconds above 0"),
         (["reproduce", "linear", "--task", "walker-stand"], "--task was given; the study linear takes --scale"),
         (["play", "no-such-run", "--episode", "-1"], "--episode was given -1; accepted: whole numbers from 0"),
@@ -48,10 +48,10 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one agent"),
         (
             ["train", "CartPole-v1", "--algorithm", "dqn", "--tau", "0.1"],
-            "--tau is not a setting of DQN; it belongs to DDPG",
+            "--tau is not a setting of DQN; it belongs to DDPG. DQN has: --critic-lr",
         ),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
-        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "parsing --target-every"),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "Error parsing --target-every"),
         (["train", "walker-stand", "--double-q"], "--double-q is not a setting of DDPG; it belongs to DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
         (["train", "tests.environments:bires-test/Unbuildable-v0", *QUICK], "no such robot"),
@@ -140,7 +140,7 @@ def test_who_cannot_be_evaluated_is_left_out(tmp_path):
     found = typed("evaluate", str(tmp_path), "--episodes", "1")
     assert found.returncode == 0
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
-    assert "member 0 is left out" in found.stderr
+    assert "member 0 is skipped" in found.stderr
     rows = json.loads(typed("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
     assert all(isinstance(row["q_mean"], float) for row in rows)
 

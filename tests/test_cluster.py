@@ -66,7 +66,7 @@ def lose_a_node(made, jobs, lost: list[tuple[Path, str]]) -> None:
         for job in jobs:
             if not job.path.exists() or max(Store(job.path).steps(), default=0) == 0 or job.finished:
                 continue
-            owner = lock.who(job.path)
+            owner = lock.owner(job.path)
             if not owner:
                 continue
             raylet = psutil.Process(int(owner.split()[1])).parent()
@@ -132,7 +132,7 @@ def test_ctrl_c_stops_all_tasks_in_order_and_the_same_command_fills_the_rest(tmp
     said, errors = process.communicate(timeout=240)
     assert process.returncode == 3, said + errors
     assert f"--out {out} --ray local` fills the rest" in errors
-    assert not lock.who(out / "Hopper")
+    assert not lock.owner(out / "Hopper")
     again = command(*words)
     assert again.returncode == 0, again.stderr
     assert "Swimmer: done" in again.stdout
@@ -231,11 +231,11 @@ def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, serv
         start = time.monotonic()
         with Lock(tmp_path, say=said.append) as ours:
             assert time.monotonic() - start >= lock.LOST_S
-            assert f"process {os.getpid()} on" in lock.who(tmp_path)
+            assert f"process {os.getpid()} on" in lock.owner(tmp_path)
             time.sleep(4 * lock.BEAT_S)
             assert not ours.lost()
     assert "belongs to process 7 on faraway" in said[0]
-    assert lock.who(tmp_path) == ""
+    assert lock.owner(tmp_path) == ""
 
 
 def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
@@ -282,7 +282,7 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
         begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
-    assert lock.who(out) == "process 7 on faraway"
+    assert lock.owner(out) == "process 7 on faraway"
 
 
 def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
@@ -296,6 +296,6 @@ def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
         pass
     threading.Timer(0.5, owner.kill).start()
     with Lock(tmp_path, patience=30):
-        assert str(os.getpid()) in lock.who(tmp_path)
+        assert str(os.getpid()) in lock.owner(tmp_path)
     owner.wait()
     owner.stdout.close()

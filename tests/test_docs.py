@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import bires
+from bires.agents.registry import AGENTS
 from bires.cli import commands
+from bires.envs.families import FAMILIES
 from bires.rules import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -24,17 +26,18 @@ WITH_CODE = sorted(path.name for path in DOCS.glob("*.md") if BLOCK.search(path.
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of the reader's own, and the rules as they were afterwards."""
+    """A folder of the reader's own, and the registries as they were afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    before = dict(RULES)
+    before = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, FAMILIES)]
     yield tmp_path
-    RULES.clear()
-    RULES.update(before)
+    for registry, old in before:
+        registry.clear()
+        registry.update(old)
 
 
 def test_the_pages_that_promise_code_have_some():
-    assert {"index.md", "adding-a-rule.md", "environments.md", "statistics.md"} <= set(WITH_CODE)
+    assert {"index.md", "adding-a-rule.md", "adding-an-agent.md", "environments.md", "statistics.md"} <= set(WITH_CODE)
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
@@ -57,10 +60,17 @@ def test_the_rule_of_the_page_takes_ten_lines():
     assert len([line for line in first["code"].splitlines() if line.strip()]) <= 10
 
 
+def test_the_agent_of_the_page_takes_eighty_lines():
+    first = BLOCK.search((DOCS / "adding-an-agent.md").read_text(encoding="utf-8"))
+    assert first is not None
+    assert first["title"] == "my_agents.py"
+    assert len([line for line in first["code"].splitlines() if line.strip()]) <= 80
+
+
 def test_commands_on_pages_exist():
     """Every `bires WORD` that stands at the start of a line of code."""
     source = Path(commands.__file__).read_text(encoding="utf-8")
-    known = set(re.findall(r'named\(\w+, "([\w-]+)"\)', source))
+    known = set(re.findall(r'^        "([\w-]+)": ', source, re.MULTILINE))
     assert {"train", "play", "doctor"} <= known
     for path in (*DOCS.glob("*.md"), *BESIDE):
         for word in re.findall(r"^    bires ([\w-]+)", path.read_text(encoding="utf-8"), re.MULTILINE):

@@ -110,7 +110,15 @@ def test_an_error_ends_the_program_and_is_raised_afterwards(way):
         assert program(counter.handle, np.array([5, 0], np.float32))[0] == 10.0
 
 
-def test_interrupts_end_the_program_at_whatever_moment_they_come(way):
+@pytest.fixture
+def interruptible():
+    """SIGINT as Python handles it; who starts tests in the background of a shell inherits that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupts_end_the_program_at_whatever_moment_they_come(way, interruptible):
     """Signals at random moments: Python would raise each of them where it is, be it half-way out of a question."""
     program, rng, counter, few = fresh(), np.random.default_rng(0), Counter(math.inf), Counter(1.0)
     program(few.handle, np.array([1, 0], np.float32))

@@ -73,9 +73,9 @@ def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, m
             return found
 
         def watched(positions, *actions):
-            nearby, walked = first(positions, *actions)
-            kept.append((rows.copy(), positions.copy(), nearby.copy()))
-            return nearby, walked
+            answers = first(positions, *actions)
+            kept.append((rows.copy(), positions.copy(), answers[0].copy()))
+            return answers
 
         bridge._start, bridge._gather, simulator.first = starting, gathering, watched
 

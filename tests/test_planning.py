@@ -9,11 +9,11 @@ import pytest
 
 from bires import rules
 from bires.agents import ddpg
-from bires.agents.base import Design, Hyper, Planning
+from bires.agents.base import Design, Hyper, PlanningNumbers
 from bires.agents.networks import Actor, Critic, Dense, actor, critic
 from bires.agents.optimisers import init as adam
 from bires.planning import dyna, mve, recipe
-from bires.planning.base import Imagination, Imagined, Planner
+from bires.planning.base import Imagined, Planning, Use
 from bires.rules import RULES
 from bires.types import Space, Transition
 from tests import environments  # noqa: F401
@@ -26,15 +26,21 @@ ONLINE, TARGET = (3.0, 5.0), (7.0, 11.0)
 
 def planner_for(rule="td", steps=1, horizon=0, paper=True):
     needs = rules.needs([RULES["td"]])
-    return Planner(ddpg.PARTS, needs, rules.needs([RULES[rule]]), steps, horizon, horizon > 0, paper)
+    uses = [Use(dyna.KIND, steps, 1, horizon == 0)] * bool(steps) + [Use(mve.KIND, 1, horizon, True)] * bool(horizon)
+    shared = (("mve_loss", "paper" if paper else "original"),)
+    return Planning(ddpg.PARTS, needs, rules.needs([RULES[rule]]), tuple(uses), shared)
 
 
 def hyper_for(rule="td", steps=1, horizon=0, gamma=GAMMA):
     own = {name: jnp.float32(x) for name, x in {"tau": 0.0, "actor_lr": 0.0, "critic_lr": 1e-3, "noise": 0.0}.items()}
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
-    planning = Planning(
-        array_rule, jnp.float32(ETA), jnp.int32(steps), jnp.float32(0.1), jnp.array(horizon > 0), jnp.int32(horizon)
-    )
+    numbers = {
+        "planning_steps": jnp.int32(steps),
+        "planning_noise": jnp.float32(0.1),
+        "horizon": jnp.int32(horizon),
+    }
+    uses = {"dyna": jnp.array(steps > 0), "mve": jnp.array(horizon > 0)}
+    planning = PlanningNumbers(array_rule, jnp.float32(ETA), numbers, uses)
     return Hyper(jax.tree.map(jnp.asarray, RULES["td"]), jnp.float32(0.0), jnp.float32(gamma), own, planning)
 
 
@@ -83,13 +89,13 @@ BY_HAND = {
 def test_dynas_gradient_by_hand(rule):
     """The imagined update follows its own rule and η, not the real update's; a real end does not reach it."""
     state, planner = two_states(), planner_for(rule)
-    imagined = dyna.transition(real(discount=0.0), Imagined(STILL[None], jnp.array([[2.0]]), S2[None]), 0)
+    imagined = dyna.transition(real(discount=0.0), Imagined(STILL[None, None], jnp.array([[[2.0]]]), S2[None, None]), 0)
     assert imagined.discount == 1.0
     hyper = hyper_for(rule)
     planning = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
     found = planner.parts.slope(state, planning, imagined, planner.imagined)
     np.testing.assert_allclose(weights(found), BY_HAND[rule], rtol=1e-6)
-    moved, alive, loss = dyna.update(planner, state, hyper, imagined, 0, jnp.array(True))
+    moved, alive, loss = dyna.update(planner, state, hyper, imagined, jnp.array(True))
     assert alive
     assert loss > 0
     change = np.asarray(moved.critic.layers[-1].weight - state.critic.layers[-1].weight)[:, 0]
@@ -101,7 +107,7 @@ def test_dynas_gradient_by_hand(rule):
 # k = 2 from (s₁, r₀ = 1, s₂): the model says s₂ → s₁ with r₁ = 2, then s₁ → s₂ with r₂ = 4. Bootstrap: Q⁻(s₂) = 11.
 # y₁ = 4 + ½·11 = 9.5;  y₀ = 2 + ½·9.5 = 6.75;  y₋₁ = 1 + ½·6.75 = 4.375 (original) or 1 + ½·11 = 6.5 (paper).
 # Q(s₋₁) = Q(s₁) = 3, Q(s₀) = Q(s₂) = 5, Q(s₁) = 3.
-ROLLOUT = Imagined(jnp.zeros((2, 1, 1)), jnp.array([[2.0], [4.0]]), jnp.stack([S1, S2]))
+ROLLOUT = Imagined(jnp.zeros((2, 1, 1, 1)), jnp.array([[[2.0]], [[4.0]]]), jnp.stack([S1, S2])[:, None])
 
 
 @pytest.mark.parametrize(
@@ -147,9 +153,9 @@ def test_mve_with_one_step_is_its_hand_written_loss(paper):
     for rounds in (1, 3):  # more rounds, for another member's sake, must not matter
         pad = rounds - 1
         rollout = Imagined(
-            jnp.concatenate([a0[None], jnp.full((pad, 8, 2), 9.0)]),
-            jnp.concatenate([r1[None], jnp.full((pad, 8), 9.0)]),
-            jnp.concatenate([s1[None], jnp.full((pad, 8, 3), 9.0)]),
+            jnp.concatenate([a0[None], jnp.full((pad, 8, 2), 9.0)])[:, None],
+            jnp.concatenate([r1[None], jnp.full((pad, 8), 9.0)])[:, None],
+            jnp.concatenate([s1[None], jnp.full((pad, 8, 3), 9.0)])[:, None],
         )
         planner, hyper = planner_for(steps=0, horizon=rounds, paper=paper), hyper_for(steps=0, horizon=k, gamma=d)
         found = slope_of(planner, state, hyper, batch, rollout)
@@ -163,9 +169,9 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
     planner = planner_for("res", steps=2)
     hyper = hyper_for("res", steps=2)
     hyper = hyper._replace(own={**hyper.own, "tau": jnp.float32(0.1), "actor_lr": jnp.float32(1e-2)})
-    nearby = Imagined(*(jnp.asarray(rng.normal(size=(2, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
+    nearby = Imagined(*(jnp.asarray(rng.normal(size=(1, 2, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
     alive = jnp.array(True)
-    found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, Imagination(nearby), alive)
+    found, seen, _ = jax.jit(recipe.update, static_argnums=0)(planner, state, hyper, batch, (nearby,), alive)
 
     @jax.jit
     def by_parts(step):
@@ -173,7 +179,7 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
         step, _ = parts.critic(step, hyper, parts.slope(step, hyper, batch, planner.real), alive)
         step, _ = parts.actor(step, hyper, batch, alive)
         for p in range(2):
-            step, _, _ = dyna.update(planner, step, hyper, dyna.transition(batch, nearby, p), p, alive)
+            step, _, _ = dyna.update(planner, step, hyper, dyna.transition(batch, nearby, p), alive)
         return parts.targets(step, hyper, alive)
 
     assert seen.alive
@@ -184,11 +190,9 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
 def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_not_his():
     rng = np.random.default_rng(7)
     state, batch = ddpg_learner(rng), ddpg_batch(rng)
-    broken = Imagined(jnp.zeros((1, 8, 2)), jnp.full((1, 8), jnp.inf), jnp.zeros((1, 8, 3)))
+    broken = Imagined(jnp.zeros((1, 1, 8, 2)), jnp.full((1, 1, 8), jnp.inf), jnp.zeros((1, 1, 8, 3)))
     for steps, alive in ((1, False), (0, True)):
-        _, seen, _ = planned_update(
-            planner_for(), state, hyper_for(steps=steps), batch, Imagination(broken), jnp.array(True)
-        )
+        _, seen, _ = planned_update(planner_for(), state, hyper_for(steps=steps), batch, (broken,), jnp.array(True))
         assert bool(seen.alive) is alive
 
 
@@ -212,9 +216,9 @@ def test_what_a_learned_model_is_asked_is_within_the_bounds():
     def model(observation, action):
         return action.sum(axis=-1), observation + 1.0
 
-    dreams = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(horizon=2), batch)
-    for imagined in (dreams.nearby, dreams.rollout):
-        assert imagined is not None
+    found = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(horizon=2), batch)
+    assert [imagined.reward.shape for imagined in found] == [(1, 1, 8), (2, 1, 8)]
+    for imagined in found:
         assert float(imagined.action.min()) == np.float32(-1e-5)
         assert float(imagined.action.max()) == np.float32(2e-5)
         np.testing.assert_allclose(imagined.reward, imagined.action.sum(axis=-1), rtol=1e-5)

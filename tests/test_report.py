@@ -113,7 +113,7 @@ def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):
     lost = make_run(tmp_path / "runs" / "b", PAIR)
     (lost.path / "evaluations.csv").unlink()
     assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
-    assert "left out, as nothing was evaluated there" in capsys.readouterr().out
+    assert "skipped, as nothing was evaluated there" in capsys.readouterr().out
     assert main(["report", str(lost.path), "--out", str(tmp_path / "report")]) == 2
     assert "evaluations.csv cannot be read" in capsys.readouterr().err
 
@@ -131,7 +131,7 @@ def test_a_rule_that_is_not_known_here_can_be_reported(tmp_path):
     [
         ("evaluations.csv", "\n1,", "\n1,0\n1,", "line 3: 2 values where there are 10 columns"),
         ("evaluations.csv", "return_mean", "return_meen", "no column 'return_mean'"),
-        ("evaluations.csv", ",1000,", ",x1000,", "values that are no numbers 'length_mean'"),
+        ("evaluations.csv", ",1000,", ",x1000,", "values that are not numbers 'length_mean'"),
         ("evaluations.csv", "\n0,", "\n99,", "members that members.csv does not have"),
         ("manifest.json", '"config"', '"confug"', "is not a run folder"),
         ("manifest.json", '"steps": 400', '"steps": "lots"', "--steps was given 'lots'; accepted: whole numbers"),

@@ -72,7 +72,7 @@ def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, h
     assert not alive
     for task in TASKS:
         assert Store(out / task).steps()[0] > 0, "it wrote a checkpoint before it ended"
-        assert not lock.who(out / task)
+        assert not lock.owner(out / task)
         assert not Run(out / task).finished
 
 

@@ -117,7 +117,7 @@ def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):
     ("words", "answer"),
     [
         (["--video", "a.avi"], "accepted: a name that ends in .mp4 or .gif"),
-        (["--member", "7"], "has members 0 to 1; 7 was asked for"),
+        (["--member", "7"], "Member 7 was given; the run has members 0 to 1"),
         (["--video", "/proc/nowhere/a.gif"], "Cannot write --video"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

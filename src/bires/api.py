@@ -67,7 +67,7 @@ def resume(
 
 
 def lengthen(path: Path, steps: int) -> None:
-    """Makes a run one of ``steps`` in all; `resume` then trains what is missing, as if that had been asked for."""
+    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so."""
     run = Run(path)
     run.require_resumable()
     if steps < run.config.steps:
@@ -75,7 +75,9 @@ def lengthen(path: Path, steps: int) -> None:
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
         )
     if not Store(path).steps():
-        raise UserError(f"{path} has no checkpoint to go on from; nothing was changed. Train anew, with another --out.")
+        raise UserError(
+            f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
+        )
     if steps > run.config.steps:
         plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
         with Lock(path, Options.patience):

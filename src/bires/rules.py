@@ -55,9 +55,9 @@ class Rule:
     backward: Delta
     """δ_b."""
     forward: Delta
-    """δ_f; not looked at unless ``bidirectional``."""
+    """δ_f; read only if ``bidirectional``."""
     bidirectional: bool | jax.Array
-    """Whether the rule has a forward term at all (semi-gradient rules have none)."""
+    """Whether the rule has a forward term; semi-gradient rules have none."""
 
     def __call__(
         self, online: Values, target: Values, reward: jax.Array, discount: jax.Array, eta: jax.Array | float
@@ -72,7 +72,7 @@ class Rule:
         return backward + jnp.where(self.bidirectional, forward, 0.0)
 
     def without_forward(self) -> Rule:
-        """The same rule for a population in which nobody has a forward term: nothing is computed for it."""
+        """The same rule for a population in which no member has a forward term: it is not computed."""
         return replace(self, bidirectional=False)
 
 
@@ -88,20 +88,42 @@ def residual(pred: bool, succ: bool) -> Rule:
     return Rule(delta, delta, True)
 
 
-RULES: dict[str, Rule] = {
-    # DDPG and DQN:         δ  = r + γ Q⁻(s', μ⁻(s')) − Q(s, a)
-    "td": semi_gradient(pred=ONLINE, succ=TARGET),
-    # Res (code: "oo"):     δ  = r + γ Q(s', μ(s'))   − Q(s, a);   η = 1 is Baird's residual gradient
-    "res": residual(pred=ONLINE, succ=ONLINE),
-    # TO-Res:               δ  = r + γ Q⁻(s', μ⁻(s')) − Q(s, a)
-    "to": residual(pred=ONLINE, succ=TARGET),
-    # OT-Res:               δ  = r + γ Q(s', μ(s'))   − Q⁻(s, a)
-    "ot": residual(pred=TARGET, succ=ONLINE),
-    # TT-Res:               δ  = r + γ Q⁻(s', μ⁻(s')) − Q⁻(s, a)
-    "tt": residual(pred=TARGET, succ=TARGET),
-    # Bi-Res:               δ_b = r + γ Q⁻(s', μ⁻(s')) − Q(s, a),   δ_f = r + γ Q(s', μ(s')) − Q⁻(s, a)
-    "bi": Rule(Delta(pred=ONLINE, succ=TARGET), Delta(pred=TARGET, succ=ONLINE), True),
-}
+RULES: dict[str, Rule] = {}
+"""All rules, by name. One of your own: ``RULES["name"] = Rule(…)``."""
+
+SUMMARIES: dict[str, str] = {}
+"""What a rule is, in one line. (Not a field of `Rule`: its fields are the arrays of a population.)"""
+
+
+def define(name: str, rule: Rule, summary: str) -> None:
+    """Adds a rule, with one line that says what it is."""
+    RULES[name], SUMMARIES[name] = rule, summary
+
+
+define("td", semi_gradient(pred=ONLINE, succ=TARGET), "the semi-gradient of DDPG and DQN, with a target network")
+define("res", residual(pred=ONLINE, succ=ONLINE), "Baird's residual algorithm; η = 1 is his residual gradient")
+define("to", residual(pred=ONLINE, succ=TARGET), "residual, with the target network at the successor")
+define("ot", residual(pred=TARGET, succ=ONLINE), "residual, with the target network at the predecessor")
+define("tt", residual(pred=TARGET, succ=TARGET), "residual, with the target network at both ends")
+define(
+    "bi",
+    Rule(Delta(pred=ONLINE, succ=TARGET), Delta(pred=TARGET, succ=ONLINE), True),
+    "the paper's bidirectional target network",
+)
+
+
+def equation(rule: Rule) -> str:
+    """The update of a rule as text, ``θ ← θ + α […]``; ⁻ marks a value of the target network."""
+
+    def difference(delta: Delta) -> str:
+        return f"r + γ {'succ' if delta.succ else 'succ⁻'} − {'pred' if delta.pred else 'pred⁻'}"
+
+    backward, forward = difference(rule.backward), difference(rule.forward)
+    if not rule.bidirectional:
+        return f"θ ← θ + α [δ ∇pred],  δ = {backward}"
+    if backward == forward:
+        return f"θ ← θ + α [δ (∇pred − ηγ ∇succ)],  δ = {backward}"
+    return f"θ ← θ + α [δ_b ∇pred − δ_f ηγ ∇succ],  δ_b = {backward},  δ_f = {forward}"
 
 
 def get(name: str) -> Rule:
@@ -118,7 +140,7 @@ def stack(rules: Iterable[Rule]) -> Rule:
 
 
 class Needs(NamedTuple):
-    """Which values a set of rules reads: what nobody reads is not computed."""
+    """Which values a set of rules reads; the others are not computed."""
 
     online_succ: bool
     target_pred: bool

@@ -35,6 +35,11 @@ class Pixels(NamedTuple):
         """Bytes of one picture."""
         return self.channels * self.height * self.width
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of an observation."""
+        return self.stack * self.channels, self.height, self.width
+
 
 @dataclass(frozen=True)
 class Space:
@@ -54,6 +59,15 @@ class Space:
     def dtype(self) -> np.dtype:
         """The type of an observation's numbers."""
         return np.dtype(np.uint8 if self.pixels else np.float32)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Space:
+        """The space that `dataclasses.asdict` and JSON made plain data of."""
+        pixels = data["pixels"]
+        if pixels is not None:
+            pixels = Pixels(*pixels)
+            pixels = pixels._replace(convolutions=tuple((k, s, o) for k, s, o in pixels.convolutions))
+        return cls(**{**data, "low": tuple(data["low"]), "high": tuple(data["high"]), "pixels": pixels})
 
     def clip(self, action: jax.Array) -> jax.Array:
         """An action within the bounds."""
@@ -100,3 +114,16 @@ class Setting:
     @property
     def type(self) -> type:
         return type(self.default_for("vector"))
+
+    @property
+    def accepted(self) -> str:
+        """What a value may be, in words."""
+        return ", ".join(self.choices) if self.choices else accepted(self.type, self.low, self.high)
+
+
+def accepted(kind: type, low: float = -math.inf, high: float = math.inf) -> str:
+    """The values of a type within bounds, in words."""
+    words = {int: "whole numbers", float: "numbers", bool: "True or False", str: "text"}[kind]
+    least = f" from {low:.10g}" if low > -math.inf else ""
+    most = f" to {high:.10g}" if high < math.inf else ""
+    return words + least + most

@@ -18,20 +18,17 @@ from bires.rules import Needs, Rule
 from bires.types import Params, Setting, Sight, Space, Transition
 
 
-class Planning(NamedTuple):
+class PlanningNumbers(NamedTuple):
     """How one member plans: arrays inside a population, which computes what its most demanding member needs."""
 
     rule: Rule
-    """The critic rule of imagined updates (Dyna)."""
+    """The critic rule of imagined updates."""
     eta: jax.Array
-    steps: jax.Array
-    """P; 0 for who does not imagine transitions."""
-    noise: jax.Array
-    """σ of the noise on imagined actions."""
-    expands: jax.Array
-    """Whether the critic learns by value expansion (MVE) instead of its rule."""
-    horizon: jax.Array
-    """k of the value expansion."""
+    """Its η."""
+    numbers: Mapping[str, jax.Array]
+    """The planners' settings that vary, by name; 0 where the member does not use one."""
+    uses: Mapping[str, jax.Array]
+    """Kind of planner → whether the member uses it."""
 
 
 class Hyper(NamedTuple):
@@ -42,15 +39,15 @@ class Hyper(NamedTuple):
     gamma: jax.Array
     own: Mapping[str, Any]
     """The agent's settings that vary, by name."""
-    planning: Planning | None = None
+    planning: PlanningNumbers | None = None
     """None in a population without planners."""
 
 
 class Diagnostics(NamedTuple):
-    """What one update reports of itself."""
+    """What one update reports."""
 
     alive: jax.Array
-    """False from the update on in which a value, the loss or a gradient is not finite or exceeds the stated bound."""
+    """False once a value, the loss or a gradient is not finite or exceeds `VALUE_BOUND`."""
     metrics: Mapping[str, jax.Array]
     """Numbers named by the agent's `AgentSpec.metrics`; metrics.csv has their means."""
 
@@ -84,10 +81,10 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """An update taken apart, for planners that put something between: critic, actor, then targets."""
+    """The parts of an update, for planners, which change some of them: critic, actor, then targets."""
 
     slope: Callable[[Learner, Hyper, Transition, Needs], Slope]
-    """The critic's gradient under a rule (hyper's), with which values that rule may need."""
+    """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``."""
     regress: Callable[..., Slope]
     """learner, observations, actions, loss → the gradient of a loss of Q's values there, which also gives (pred, δ)."""
     critic: Callable[[Learner, Hyper, Slope, jax.Array], tuple[Learner, Diagnostics]]
@@ -101,7 +98,7 @@ class Parts:
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
     clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)
-    """Actions → as they are taken and stored: within the task's bounds."""
+    """Actions → the same within the task's bounds."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ class Agent:
     update: Callable[[jax.Array, Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
     """key, learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""
     parts: Parts | None = None
-    """The same step taken apart; None for an agent that planners cannot use."""
+    """The parts of the same step; None for an agent that planners cannot use."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ class Design(NamedTuple):
     own: Mapping[str, Any]
     """The agent's settings that do not vary, by name."""
     needs: Needs
-    """Which values the rules of the population read; what none reads need not be computed."""
+    """Which values the rules of the population read; the others need not be computed."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> DDP
 
 
 def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, succ: bool) -> Values:
-    """Q(s, a) and Q(s', a') of one network, in one pass over the stacked batch; what nobody reads is zero."""
+    """Q(s, a) and Q(s', a') of one network, in one pass over the stacked batch; values that no rule reads are zero."""
     zero = jnp.zeros_like(batch.reward)
     if pred and succ:
         values = critic(
@@ -156,9 +156,9 @@ PARTS = Parts(
 
 
 def reached_first_layer(gradient: Actor | Critic) -> jax.Array:
-    """Whether a gradient is finite where it ends: what is not finite on its way reaches the first layer.
+    """Whether a gradient is finite: a value that is not finite anywhere in the network reaches the first layer.
 
-    (And as every use of the old weights precedes this flag, XLA writes the new ones in their place.)
+    (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
     """
     return jnp.isfinite(jnp.sum(gradient.layers[0].bias))
 

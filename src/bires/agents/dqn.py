@@ -40,7 +40,7 @@ def pick(q: jax.Array, index: jax.Array) -> jax.Array:
 
 
 def both_ends(params: Choices, space: Space, batch: Transition, pred: bool, succ: bool) -> tuple[jax.Array, jax.Array]:
-    """Q(s, ·) and Q(s', ·) of one network, in one pass over the stacked batch; what nobody reads is zero."""
+    """Q(s, ·) and Q(s', ·) of one network, in one pass over the stacked batch; values that no rule reads are zero."""
     ends = [batch.observation] * pred + [batch.next_observation] * succ
     if not ends:
         return (jnp.zeros((len(batch.reward), params.layers[-1].bias.size)),) * 2
@@ -119,7 +119,7 @@ SETTINGS = (
     Setting(
         "epsilon_start",
         1.0,
-        "Share of random actions after the warm-up …",
+        "ε, the share of random actions, at the first step after the warm-up.",
         low=0.0,
         high=1.0,
         varies=True,
@@ -128,13 +128,13 @@ SETTINGS = (
     Setting(
         "epsilon_end",
         {"vector": 0.05, "pixels": 0.01},
-        "… which falls linearly to this one …",
+        "ε at the end of its linear fall, and from then on.",
         low=0.0,
         high=1.0,
         varies=True,
         hint="a share of all actions",
     ),
-    Setting("epsilon_steps", {"vector": 10_000.0, "pixels": 1e6}, "… in this many steps.", low=0.0, varies=True),
+    Setting("epsilon_steps", {"vector": 10_000.0, "pixels": 1e6}, "Steps in which ε falls.", low=0.0, varies=True),
     Setting(
         "target_every",
         {"vector": 50, "pixels": 10_000},

@@ -34,7 +34,7 @@ def algorithm(name: str) -> Algorithm:
 
 
 def load(module: str) -> None:
-    """Takes in the agents of a user's module: every `AgentSpec` among its names."""
+    """Adds the agents of a user's module: every `AgentSpec` among its names."""
     found = [value for value in vars(import_users(module, "--algorithm")).values() if isinstance(value, AgentSpec)]
     if not found:
         raise UserError(
@@ -57,7 +57,7 @@ def require_new(spec: AgentSpec, module: str) -> None:
 
 
 def agent_of(names: tuple[str, ...]) -> AgentSpec:
-    """The agent of some algorithms: all of a population have the same."""
+    """The one agent of all algorithms of a population."""
     agents = {algorithm(name).agent: name for name in names}
     if len(agents) > 1:
         raise UserError(
@@ -68,7 +68,7 @@ def agent_of(names: tuple[str, ...]) -> AgentSpec:
 
 
 def named(agent: str, rule: str, planner: str | None) -> str:
-    """The name of a triple; one that has no name is called by its parts."""
+    """The name of an agent with a rule and a planner; without a name of its own, its parts joined."""
     for name, known in AGENTS[agent].algorithms.items():
         if (known.rule, known.planner) == (rule, planner):
             return name

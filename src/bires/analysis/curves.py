@@ -4,8 +4,8 @@ What is not there is handled so, everywhere:
 
 - *Unequal lengths*: the curves of a task are cut to the steps that all of them have.
 - *Diverged members* count. They were frozen, so their last evaluation stands for the rest of their curve; leaving them
-  out would reward an algorithm for losing its worst runs. How many there are is told beside every number.
-- *Missing members*, which have no evaluation at all, are left out and counted.
+  out would reward an algorithm for losing its worst runs. Every number has their count beside it.
+- *Missing members*, which have no evaluation at all, are skipped and counted.
 - *The same member in several runs* (one kind, one seed) is one member, with the longest of its curves: equal seeds make
   equal members, and counting them twice would make intervals narrower than they are.
 """
@@ -37,7 +37,7 @@ def baselines(algorithm: str) -> tuple[str, ...]:
 
 
 def pooled(run: Run) -> set[str]:
-    """Settings in which runs of one panel may differ: they tell members apart, or do not touch the curves."""
+    """Settings in which runs of one panel may differ: they distinguish members, or do not change the curves."""
     return {*POOLED, *(one.name for one in run.config.own_settings if one.varies)}
 
 
@@ -64,7 +64,7 @@ class Curves:
     name: str
     """The label without `numbers`."""
     numbers: frozenset[tuple[str, float]]
-    """What tells it apart from other kinds of the same name: the numbers that the runs vary."""
+    """What distinguishes it from other kinds of the same name: the numbers that vary between the runs."""
     q: np.ndarray
     """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
     lengths: np.ndarray
@@ -94,7 +94,7 @@ class Panel:
 
 
 def collect(runs: Iterable[Run]) -> list[Panel]:
-    """Runs as panels: those that differ only in who their members are share one, others of the same task do not."""
+    """Runs as panels: those that differ only in their members share one, others of the same task do not."""
     groups: dict[str, list[Run]] = {}
     for run in {run.path.resolve(): run for run in runs}.values():  # a folder may be named twice
         common = {key: value for key, value in settings_of(run).items() if key not in pooled(run)}
@@ -107,7 +107,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
 
 
 def distinct_titles(runs: Sequence[Run]) -> list[str]:
-    """The tasks' names, with as many settings as it takes to tell panels of the same task apart."""
+    """The tasks' names, with the settings that distinguish panels of the same task."""
     titles = []
     for run in runs:
         mine = settings_of(run)
@@ -126,7 +126,7 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 
 def curves(*runs: Run) -> list[Curves]:
-    """One entry per kind (algorithm and η, and whatever else the runs vary), in the order of members.csv."""
+    """One entry per kind (algorithm, η and other numbers that vary between the runs), in the order of members.csv."""
     tables = [run.members for run in runs]
     varied = varying(row for table in tables for row in table.rows())
     members: dict[tuple[str, int], dict[str, Any]] = {}
@@ -141,7 +141,7 @@ def curves(*runs: Run) -> list[Curves]:
     for (label, _), row in members.items():
         kinds.setdefault(label, []).append(row)
     whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
-    if not whole:  # nobody lived: as far as anybody came
+    if not whole:  # all members diverged: as far as the longest curve
         whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
     common: set[int] = set(whole[0]).intersection(*whole[1:])
     steps = np.array(sorted(common), dtype=np.int64)
@@ -177,7 +177,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
 
 
 def carried(curve: dict[int, Point], step: int) -> Point:
-    """The curve at a step, or where it ended before."""
+    """The curve at a step, or at its end if it ended before."""
     if step in curve:
         return curve[step]
     before = [earlier for earlier in curve if earlier < step]

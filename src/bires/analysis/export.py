@@ -1,4 +1,4 @@
-"""Curves for other people's viewers: TensorBoard event files, and Weights & Biases runs written offline.
+"""Curves for other viewers: TensorBoard event files, and Weights & Biases runs written offline.
 
 The CSV files of a run folder stay the truth. An export is made from them as a whole and replaces the one before, found
 by the member's id, which depends on the run and the member alone: nothing is doubled after a resume or a second export.
@@ -34,7 +34,7 @@ class Subject:
     """The same after a resume, a second export or a move of the folder."""
     task: str
     group: str
-    """Its algorithm, with η and whatever else the exported runs vary."""
+    """Its algorithm, with η and all other numbers that vary between the exported runs."""
     name: str
     """Its seed."""
     start: float
@@ -42,11 +42,11 @@ class Subject:
     about: dict[str, Any]
     """Its settings and its run's."""
     points: tuple[tuple[int, dict[str, float]], ...]
-    """By step: everything known there."""
+    """Step → name → value."""
 
 
 def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
-    """Writes the members of some runs; what to type to see them."""
+    """Writes the members of some runs; returns what to type to see them."""
     library = require({"tensorboard": "tensorboardX", "wandb": "wandb"}[to], to)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str,
 
 
 def points(run: Run, settings: set[str]) -> dict[int, dict[int, dict[str, float]]]:
-    """Member → step → name → value; what is not finite is left out, as viewers choke on it."""
+    """Member → step → name → value; values that are not finite are skipped, as viewers cannot read them."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     for kind, table in (("evaluation", run.evaluations), ("training", run.metrics)):
         names = [name for name in table if name not in settings and name != "step"]

@@ -34,7 +34,7 @@ def styles(panels: Sequence[Panel]) -> Styles:
 
 
 def eta_styles(panels: Sequence[Panel]) -> Styles:
-    """One look per η, dark to light, whatever the rule."""
+    """One look per η, dark to light, the same for all rules."""
     from matplotlib import colormaps
 
     etas = sorted({kind.eta for panel in panels for kind in panel.kinds if kind.eta is not None})
@@ -72,7 +72,7 @@ def draw_curves(
 
 
 def grid(count: int) -> tuple[Any, list[Any]]:
-    """A figure with that many panels, in rows of three, or of five when they are many; four are a square."""
+    """A figure with that many panels, in rows of three, or of five if there are many; four make a square."""
     from matplotlib.figure import Figure
 
     columns = 2 if count == 4 else min(3 if count <= 9 else 5, count)
@@ -113,11 +113,11 @@ def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
 
 
 Gains = Sequence[tuple[str, Estimate]]
-"""Task and what was gained there."""
+"""A task, and the improvement on it."""
 
 
 def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label: str, *paths: Path) -> list[Path]:
-    """By task, sorted: differences of normalised scores; below them the paper's ratio, where it says something."""
+    """By task, sorted: differences of normalised scores; below them the paper's ratio, where it has a meaning."""
     from matplotlib.figure import Figure
 
     wide = max(6.5, 0.34 * len(differences) + 1.5)
@@ -174,7 +174,7 @@ def fingerprint(panels: Sequence[Panel]) -> str:
 
 
 def save(figure: Any, panels: Sequence[Panel], paths: Sequence[Path]) -> list[Path]:
-    """Writes a figure, as what each name's ending says, in bytes that depend on its curves alone."""
+    """Writes a figure in the format of each name's ending; its bytes depend on its curves alone."""
     import matplotlib
 
     source = f"curves sha256 {fingerprint(panels)}"

@@ -1,4 +1,4 @@
-"""Intervals: a bootstrap over runs that covers as often as it says, with as few as five of them.
+"""Intervals: a bootstrap over runs whose coverage is right with as few as five of them.
 
 Scores are matrices (runs × tasks) with nan where a run is missing. Runs are drawn with replacement within each task,
 never across tasks. Where two algorithms share their seeds, they share initial weights, warm-up data and evaluation
@@ -41,7 +41,7 @@ Shape = Literal["percentile", "symmetric"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with a 95 % interval; an end that cannot be known is nan, one that has no bound is infinite."""
+    """A number with a 95 % interval; an unknown end is nan, an unbounded one is infinite."""
 
     value: float
     low: float
@@ -51,17 +51,17 @@ class Estimate:
         return self.show("+.1%")
 
     def show(self, form: str) -> str:
-        """The number and its interval, if there is one, in a format of Python's."""
+        """The number and its interval, if there is one, in a Python format."""
         interval = f" [{number(self.low, form)}, {number(self.high, form)}]" if self.low == self.low else ""
         return f"{number(self.value, form)}{interval}"
 
     def within(self, low: float, high: float) -> Estimate:
-        """The same, with an interval that does not leave a range in which the truth must be."""
+        """The same, with the interval cut to the range in which the true value must be."""
         return Estimate(self.value, float(np.clip(self.low, low, high)), float(np.clip(self.high, low, high)))
 
 
 def number(value: float, form: str) -> str:
-    """A number in a format of Python's, or a dash; percentages of a hundredfold and more as multiples, to be read."""
+    """A number in a Python format, or a dash; percentages of a hundredfold and more are shown as multiples."""
     if value != value:
         return "–"
     if np.isinf(value):
@@ -71,13 +71,13 @@ def number(value: float, form: str) -> str:
 
 @dataclass(frozen=True)
 class Resampled:
-    """A statistic of the runs there are and of runs drawn from them."""
+    """A statistic of the runs, and of resampled runs."""
 
     value: np.ndarray
     drawn: np.ndarray
     """(resamples × numbers)."""
     variances: np.ndarray
-    """What each group of runs gives to the variance: (numbers × groups)."""
+    """The part of each group of runs in the variance: (numbers × groups)."""
     runs: np.ndarray
     """The runs of each group."""
 
@@ -125,7 +125,7 @@ def stretched(value: np.ndarray, end: np.ndarray, factor: np.ndarray) -> np.ndar
 
 
 def percentiles(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The plain percentile interval. A resample without a value counts against both ends: none is left out."""
+    """The plain percentile interval. A resample without a value counts against both ends: none is skipped."""
     tail = (1 - CONFIDENCE) / 2
     return quantile(drawn, tail, -np.inf), quantile(drawn, 1 - tail, np.inf)
 
@@ -209,7 +209,7 @@ def present(scores: np.ndarray) -> np.ndarray:
 def without_nan(
     function: Callable[..., np.ndarray], values: np.ndarray, axis: int | tuple[int, ...] = -1
 ) -> np.ndarray:
-    """A nan-ignoring function of NumPy, which need not warn where there is nothing but nan."""
+    """A nan-ignoring function of NumPy, without its warning where all values are nan."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(function(values, axis=axis))

@@ -1,4 +1,4 @@
-"""What a curve is worth: scores on a scale that no baseline sets, what was learned, and what Q believes.
+"""Scores of curves, on a scale that does not depend on a baseline; what was learned; and the values that Q predicts.
 
 A run's score is the mean of its curve's points (AUC / their number), in units of the task's scale. A ratio to a
 baseline near zero is an accident; a difference of scores is not.
@@ -44,7 +44,7 @@ SPARSE = (
 ENDLESS = (*DMCONTROL, "HalfCheetah", "Swimmer")
 """Tasks whose episodes end by their time limit alone."""
 FLOOR = 0.05
-"""A task counts as learned if somebody's curve rose by this share of the scale above the untrained level."""
+"""A task counts as learned if the curve of some algorithm rose by this share of the scale above the untrained level."""
 TAIL = 0.1
 """The share of a curve's points, the last ones, whose mean is the final performance."""
 
@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def interval(self) -> str:
-        """What kind of interval they get."""
+        """The kind of interval."""
         share = int(self.paired.sum())
         if share in (0, len(self.paired)):
             return "paired" if share else "unpaired"
@@ -80,7 +80,7 @@ class Compared:
 
 
 def short(task: str) -> str:
-    """A task's short name, of whatever version."""
+    """A task's short name, without its version."""
     return re.sub(r"-v\d+$", "", task.removeprefix("dm_control/"))
 
 

@@ -14,7 +14,7 @@ from bires.analysis.intervals import CONFIDENCE, Estimate, Paired, Shape, band, 
 # Curves and their areas.
 
 NOTHING = 1e-6
-"""An AUC below this counts as zero: shaped rewards of a task that nobody solved may be 10⁻²⁰⁰."""
+"""An AUC below this counts as zero: shaped rewards of a task that no algorithm solved may be 10⁻²⁰⁰."""
 
 
 def auc(curves: np.ndarray) -> np.ndarray:
@@ -56,7 +56,7 @@ def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def is_nothing(base: np.ndarray) -> np.ndarray:
-    """On which tasks the mean AUC is `NOTHING`: no ratio to it says anything."""
+    """On which tasks the mean AUC is `NOTHING`: a ratio to it has no meaning."""
     return np.asarray(np.abs(mean_over_runs(base)) < NOTHING)
 
 
@@ -122,7 +122,7 @@ def iqm(scores: np.ndarray) -> np.ndarray:
 
 
 def middle_mean(values: np.ndarray) -> np.ndarray:
-    """The mean over the last axis without the lowest and the highest quarter; nan is as if it were not there."""
+    """The mean over the last axis without the lowest and the highest quarter; nan is ignored."""
     flat = np.sort(values, axis=-1)  # nan comes last
     counts = np.sum(~np.isnan(flat), axis=-1)
     cut = counts // 4

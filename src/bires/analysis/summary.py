@@ -1,4 +1,4 @@
-"""What runs found, as tables: one row per task and kind of member, one per kind over all tasks."""
+"""Results of runs as tables: one row per task and kind of member, one per kind over all tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Row:
     final_difference: Estimate | None
     """Of normalised final returns."""
     improvement: Estimate | None
-    """The paper's ratio; nan where nobody learned the task, or the baseline's AUC is zero."""
+    """The paper's ratio; nan where no algorithm learned the task, or the baseline's AUC is zero."""
     q: float | None
     """Mean Q(s, μ(s)) of the last evaluations."""
     q_expected: float | None
@@ -127,7 +127,7 @@ def compare(panel: Panel, base: Curves | None, kind: Curves) -> Against:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as plain data; what is not known is None, as JSON has no nan."""
+    """The rows as plain data; unknown values are None, as JSON has no nan."""
     return [plain(row) for row in rows]
 
 
@@ -169,7 +169,7 @@ def shown(row: Row) -> list[tuple[Estimate | None, str]]:
 
 
 def totals_table(found: Sequence[Total]) -> RichTable:
-    """What is known over all tasks, as a terminal shows it."""
+    """The totals over all tasks, as a terminal shows them."""
     table = RichTable(title="over tasks, against the baseline [95 % intervals]", title_justify="left")
     for name, _ in total_cells(found[0]):
         table.add_column(name, overflow="fold")
@@ -179,7 +179,7 @@ def totals_table(found: Sequence[Total]) -> RichTable:
 
 
 def total_cells(total: Total) -> list[tuple[str, str]]:
-    """Column and text of everything that compares: the order in which every table has it."""
+    """Column and text of every comparison, in the order of all tables."""
 
     def show(found: Estimate | None, form: str) -> str:
         return found.show(form) if found else "–"

@@ -33,7 +33,7 @@ class Total:
     final_difference: Estimate | None
     """The mean over tasks of differences of normalised final returns."""
     learned: int
-    """Tasks that somebody learned: the paper's ratio is taken over these."""
+    """Tasks that some algorithm learned: the paper's ratio is taken over these."""
     median_improvement: Estimate | None
     mean_improvement: Estimate | None
     left_out: str
@@ -141,14 +141,14 @@ def curves_of(both: Sequence[Pair]) -> list[tuple[Curves, Curves]]:
 
 
 def learned_by(both: Sequence[Pair], score: Compared) -> np.ndarray:
-    """On which tasks a ratio means something: somebody learned them, and the baseline's AUC is not zero."""
+    """On which tasks a ratio has a meaning: some algorithm learned them, and the baseline's AUC is not zero."""
     return np.asarray(
         ~statistics.is_nothing(score.base) & np.array([scores.learned(panel) for panel, _, _ in both], bool)
     )
 
 
 def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
-    """Median and mean of the paper's ratio over the tasks that somebody learned; None: there is no such task."""
+    """Median and mean of the paper's ratio over the tasks that some algorithm learned; None: there is no such task."""
     if not learned.any():
         return None, None
     base, other, paired = score.base[:, learned], score.other[:, learned], score.paired[learned]

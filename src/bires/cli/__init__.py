@@ -15,14 +15,14 @@ from importlib import metadata
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine).
 
-    130: interrupted at once, by a second Ctrl-C or before there was anything to stop in order; 141: nobody reads on.
+    130: interrupted at once, by a second Ctrl-C or before there was a run to stop; 141: nothing reads the output.
     """
     try:
         return attempt(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
         print("bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader of the output is gone, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
-from bires.cli.flags import Asked, record, typed
-from bires.cli.output import Interrupted, Manner, Output
+from bires.cli.flags import Selection, record, typed
+from bires.cli.output import Interrupted, Output, RunOptions
 from bires.cli.tools import Doctor, Export, Play
 from bires.settings.config import Config, Whole
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class List:
-    """What there is: algorithms, rules, planners, tasks, studies."""
+    """What there is: algorithms, rules, planners, settings, tasks, studies."""
 
-    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "tasks", "studies"]] = "all"
+    what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "settings", "tasks", "studies"]] = (
+        "all"
+    )
 
     def run(self) -> int:
         from bires.cli.listing import listing
@@ -45,10 +47,10 @@ class Training:
 
     def whole(self, config: Config, seeds: int | None) -> Config:
         """The configuration with the settings of agent, planners and environment, and with so many seeds."""
-        asked: Asked = type(self).asked  # type: ignore[attr-defined]
+        selection: Selection = type(self).selection  # type: ignore[attr-defined]
         own = dict(config.own)
-        for group, settings in asked.groups().items():
-            own |= typed(getattr(self, group), settings, asked.sight)
+        for group, settings in selection.groups().items():
+            own |= typed(getattr(self, group), settings, selection.sight)
         return with_seeds(replace(config, own=own), seeds)
 
 
@@ -56,7 +58,7 @@ class Train(Training):
     """Train a population on a task. Several values of a setting make a grid."""
 
     def run(self) -> int:
-        return train(self.whole(self.config, self.seeds), self.output)
+        return train_and_show(self.whole(self.config, self.seeds), self.output)
 
 
 class Compare(Training):
@@ -66,16 +68,16 @@ class Compare(Training):
         config = self.config
         if not given(config, "algorithm"):
             config = replace(config, algorithm=("ddpg", "bi-res-ddpg"))
-        return train(
+        return train_and_show(
             self.whole(config, self.seeds if self.seeds is not None or given(config, "seed") else 5), self.output
         )
 
 
-def with_groups(base: type, asked: Asked) -> type:
-    """A command with the flags of what is asked for, one group for each."""
-    records = {name: record(name, settings, asked.sight) for name, settings in asked.groups().items()}
+def with_groups(base: type, selection: Selection) -> type:
+    """A command with the flags of the selected agent and task, in groups."""
+    records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
     groups = [(name, made, field(default_factory=made)) for name, made in records.items()]
-    made = make_dataclass(base.__name__, groups, bases=(base,), frozen=True, namespace={"asked": asked})
+    made = make_dataclass(base.__name__, groups, bases=(base,), frozen=True, namespace={"selection": selection})
     made.__doc__ = base.__doc__
     return made
 
@@ -86,8 +88,8 @@ class Resume:
 
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     steps: Whole | None = None
-    """Train on to so many steps in all; default: as many as the run was made for."""
-    manner: Manner = field(default_factory=Manner)
+    """Train until this many steps in all; default: those of the run."""
+    running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
         from bires.api import lengthen
@@ -96,7 +98,7 @@ class Resume:
         if self.steps is not None:
             lengthen(self.run_folder, self.steps)
         config = Run(self.run_folder).config
-        return train(config, Output(**vars(self.manner), out=self.run_folder))
+        return train_and_show(config, Output(**vars(self.running), out=self.run_folder))
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Reproduce:
     scale: Literal["smoke", "small", "paper"] = "small"
     """smoke: minutes, to see that everything works; small: hours on a workstation; paper: all of it."""
     dry_run: bool = False
-    """Run nothing; say what is left to do: members, steps, memory and time on this machine."""
+    """Run nothing; show what is left to do: members, steps, memory and time on this machine."""
     task: tuple[str, ...] = ()
     """Only these tasks of the study."""
     seeds: Whole | None = None
@@ -161,7 +163,7 @@ class Reproduce:
     at_once: Whole | None = None
     """Populations that run at the same time, each with its share of the cores; default: as many as fill the machine."""
     minutes: float | None = None
-    """Stop in order after so long; a population that would not end in time is not begun."""
+    """Stop cleanly after this many minutes; a population that would not end in time is not begun."""
     ray: str | None = None
     """Run on a Ray cluster: its HOST:PORT, auto (the one this machine belongs to) or local. --out must be shared by its
     nodes; --workers is the number of cores of each population."""
@@ -179,7 +181,7 @@ class Reproduce:
         return reproduce(self.study, self.scale, self.task, given, self.output, self._way())
 
     def _way(self) -> tuple[Way, str]:
-        """How to get through the populations, and what a user types for it."""
+        """How the populations are run, and what a user types for it."""
         from bires.errors import UserError
         from bires.studies.cluster import over
         from bires.studies.together import at_once
@@ -221,15 +223,15 @@ def named(record: type, name: str) -> Any:
 
 
 def commands(words: Sequence[str]) -> Any:
-    """All commands, as tyro takes them, with the flags of what this command line asks for."""
+    """All commands, as tyro takes them, with the flags of the agent and the task that this command line names."""
     training = words[:1] in (["train"], ["compare"])
-    asked = Asked(words if training else [])
+    selection = Selection(words if training else [])
     if training:
-        asked.refuse_foreign()
+        selection.refuse_foreign()
     records = {
         "list": List,
-        "train": with_groups(Train, asked),
-        "compare": with_groups(Compare, asked),
+        "train": with_groups(Train, selection),
+        "compare": with_groups(Compare, selection),
         "resume": Resume,
         "evaluate": Evaluate,
         "play": Play,
@@ -245,7 +247,7 @@ def commands(words: Sequence[str]) -> Any:
 
 
 def given(config: Config, name: str) -> bool:
-    """Whether a setting was typed, be it the default: what was not is the default itself, no equal of it."""
+    """Whether a setting was typed, even with its default value: what was not typed is the default object itself."""
     return getattr(config, name) is not getattr(Config, name)
 
 
@@ -260,8 +262,8 @@ def with_seeds(config: Config, count: int | None) -> Config:
     return replace(config, seed=seeds(count))
 
 
-def train(config: Config, output: Output) -> int:
-    """Trains, then shows what was found."""
+def train_and_show(config: Config, output: Output) -> int:
+    """Trains, then shows the results."""
     from bires.settings.options import Stopped
     from bires.training.display import Display
     from bires.training.start import start

@@ -34,18 +34,18 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     if episodes < 1:
         raise UserError(f"--episodes was given {episodes}; accepted: whole numbers from 1.")
     run = Run(path)
-    everybody = grid.members(run.config)
-    wrong = [member for member in chosen if not 0 <= member < len(everybody)]
+    everyone = grid.members(run.config)
+    wrong = [member for member in chosen if not 0 <= member < len(everyone)]
     if wrong:
-        raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everybody) - 1}.")
+        raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everyone) - 1}.")
     checkpoint = newest_checkpoint(run.path)
-    ids = np.array(list(dict.fromkeys(chosen)) or range(len(everybody)))
-    members = [everybody[i] for i in ids]
+    ids = np.array(list(dict.fromkeys(chosen)) or range(len(everyone)))
+    members = [everyone[i] for i in ids]
     made = recipe_of(run.config)
     with closing(made.build()) as environment:
         space, step_s = environment.space, step_seconds(environment)
     placement = hardware.place(len(members))
-    program = make_program(run.config, everybody, space, 1)
+    program = make_program(run.config, everyone, space, 1)
     count = choose_workers(len(members) * episodes, workers, made.portable, step_s)
     per_member = evaluation_environments(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
@@ -61,10 +61,10 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     for member, text in failed.items():
         if not rows:
             raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
-        print(f"member {member} is left out; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
+        print(f"member {member} is skipped; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     for record in records:
-        record["kind"] = everybody[record["member"]].label
+        record["kind"] = everyone[record["member"]].label
     if as_json:
         print(json.dumps([{name: finite(value) for name, value in record.items()} for record in records]))
     else:

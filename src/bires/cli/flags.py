@@ -9,47 +9,41 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from bires.agents import registry
-from bires.agents.base import AgentSpec
 from bires.envs.families import family_of
 from bires.errors import UserError
-from bires.planning import registry as planners
 from bires.settings.config import Config, Number, Whole, refuse_foreign, types
 from bires.types import Setting, Sight
 
 KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
 
 
-class Asked:
-    """What a command line says of the agent and the task, before it is parsed."""
+class Selection:
+    """The agent, planners and task of a command line, before it is parsed."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self.task = next((word for word in words[1:2] if not word.startswith("-")), "")
-        self.algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
+        task = next((word for word in words[1:2] if not word.startswith("-")), "walker-stand")
+        algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
+        self.config = Config(task, algorithm=algorithms, planner=tuple(values_after(words, "--planner")))
         self.names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
 
     @property
-    def agent(self) -> AgentSpec:
-        return registry.agent_of(self.algorithms)
-
-    @property
     def sight(self) -> Sight:
-        return "vector" if family_of(self.task) is None else "pixels"
+        return self.config.sight
 
     def groups(self) -> dict[str, tuple[Setting, ...]]:
         """The groups of flags, by the name of their group."""
-        family = family_of(self.task)
-        found = {"agent": self.agent.settings, "planning": planners.SETTINGS}
+        family = family_of(self.config.task)
+        found = {"agent": self.config.agent.settings, "planning": self.config.planner_settings}
         return found | ({"environment": family.settings} if family and family.settings else {})
 
     def refuse_foreign(self) -> None:
         """Refuses flags of another agent or family by name, with what to type instead."""
         mine = {one.name for group in self.groups().values() for one in group}
-        foreign = [name for name in self.names if name not in mine and name not in types() and known(name)]
-        refuse_foreign(Config(self.task or "walker-stand", algorithm=self.algorithms), foreign)
+        refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
 
 
 def known(name: str) -> bool:
-    """Whether somebody has such a setting."""
+    """Whether some agent or family has such a setting."""
     from bires.settings.config import family_settings
 
     return bool(registry.owner_of(name)) or name in family_settings()
@@ -83,7 +77,7 @@ def field_of(setting: Setting, sight: Sight) -> tuple[str, Any, Any]:
 
 
 def typed(record: Any, settings: Sequence[Setting], sight: Sight) -> dict[str, Any]:
-    """What a record says that is not the default."""
+    """The values of a record that are not the defaults."""
     given = {}
     for setting in settings:
         value, default = getattr(record, setting.name), setting.default_for(sight)

@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
-from bires.agents.registry import algorithms
+from collections.abc import Callable, Iterator
+
+from bires.agents.registry import AGENTS
 from bires.envs.families import ATARI
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.planning.registry import PLANNERS
+from bires.rules import RULES, SUMMARIES, equation
+from bires.settings.config import flag
+from bires.settings.tables import SettingRow, tables
 from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 
-RULE_EQUATIONS = {
-    "td": "δ ∇pred,  δ = r + γ succ⁻ − pred",
-    "res": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ − pred",
-    "to": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ⁻ − pred",
-    "ot": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ − pred⁻",
-    "tt": "δ (∇pred − ηγ ∇succ),  δ = r + γ succ⁻ − pred⁻",
-    "bi": "δ_b ∇pred − δ_f ηγ ∇succ,  δ_b = r + γ succ⁻ − pred,  δ_f = r + γ succ − pred⁻",
+
+def algorithms() -> Iterator[str]:
+    for spec in AGENTS.values():
+        sees = " or ".join(spec.run)
+        yield f"  {spec.title}: {spec.actions} actions, sees {sees}; compared with {spec.baseline}"
+        yield from (f"    {name:14}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
+
+
+def rules() -> Iterator[str]:
+    for name, rule in RULES.items():
+        yield f"  {name:5}{SUMMARIES.get(name, 'a rule of your own')}"
+        yield f"       {equation(rule)}"
+
+
+def planners() -> Iterator[str]:
+    yield from (f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items())
+
+
+def tasks() -> Iterator[str]:
+    yield f"  DMControl (28 of the paper): {', '.join(DMCONTROL)}"
+    yield f"  MuJoCo (5 of the paper, -v4): {', '.join(MUJOCO)}"
+    yield f"  Atari (3 of the paper, for DQN): {', '.join(ATARI)}"
+    yield "  and every Gymnasium id with continuous actions (DDPG) or discrete ones (DQN); your own is MODULE:ID"
+
+
+def settings() -> Iterator[str]:
+    for table in tables():
+        yield f"  {table.title}"
+        for row in table.rows:
+            name = "TASK" if row.name == "task" else flag(row.name)
+            yield f"    {name:18}{row.help}"
+            yield f"    {'':18}{facts(row)}"
+        for sight, defaults in table.run.items():
+            found = "  ".join(f"{flag(name)} {value}" for name, value in defaults.items())
+            yield f"    defaults of the run ({sight}): {found}"
+
+
+def facts(row: SettingRow) -> str:
+    """What a setting accepts, its default, and whether several values make a grid."""
+    parts = [
+        f"default: {row.default}" if row.default else "",
+        row.accepted,
+        "several make a grid" if row.several else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def studies() -> Iterator[str]:
+    for name, study in STUDIES.items():
+        waiting = missing(study)
+        yield f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(waiting)})" if waiting else "")
+
+
+LISTS: dict[str, Callable[[], Iterator[str]]] = {
+    "algorithms": algorithms,
+    "rules": rules,
+    "planners": planners,
+    "settings": settings,
+    "tasks": tasks,
+    "studies": studies,
 }
 
 
 def listing(what: str) -> str:
-    """The lists that were asked for, as text."""
-    parts = {
-        "algorithms": [f"  {name:14}{algorithm.summary}" for name, algorithm in algorithms().items()],
-        "rules": [f"  {name:5}θ ← θ + α [{equation}]" for name, equation in RULE_EQUATIONS.items()],
-        "planners": [f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items()],
-        "tasks": [
-            "  DMControl (28 of the paper): " + ", ".join(DMCONTROL),
-            "  MuJoCo (5 of the paper, -v4): " + ", ".join(MUJOCO),
-            "  Atari (3 of the paper, for DQN): " + ", ".join(ATARI),
-            "  and every Gymnasium id with continuous actions (DDPG) or discrete ones (DQN); your own is MODULE:ID",
-        ],
-        "studies": [
-            f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(missing(study))})" if missing(study) else "")
-            for name, study in STUDIES.items()
-        ],
-    }
-    chosen = list(parts) if what == "all" else [what]
-    return "\n".join("\n".join([name, *parts[name]]) for name in chosen)
+    """One list, or all of them, as text."""
+    chosen = list(LISTS) if what == "all" else [what]
+    return "\n".join("\n".join([name, *LISTS[name]()]) for name in chosen)

@@ -9,12 +9,12 @@ from bires.settings.options import Cohorts, Options
 
 
 class Interrupted(Exception):
-    """A run that was asked to stop, and can be continued."""
+    """A run that stopped on request, and can be continued."""
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a command runs and reports; nothing here changes results."""
+class RunOptions:
+    """How a command runs and reports. Nothing here changes results."""
 
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
@@ -37,8 +37,8 @@ class Manner:
 
 
 @dataclass(frozen=True)
-class Output(Manner):
-    """How a command runs and reports, and where it writes; nothing here changes results."""
+class Output(RunOptions):
+    """How a command runs and reports, and where it writes. Nothing here changes results."""
 
     out: Path | None = None
     """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""

@@ -38,5 +38,5 @@ def run_folders(path: Path) -> list[Path]:
     found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
     begun = [run for run in found if (run / "evaluations.csv").exists()]
     if len(begun) < len(found):
-        print(f"left out, as nothing was evaluated there: {', '.join(str(run) for run in found if run not in begun)}")
+        print(f"skipped, as nothing was evaluated there: {', '.join(str(run) for run in found if run not in begun)}")
     return begun or found or [path]

@@ -28,7 +28,7 @@ from bires.training.display import Display
 def reproduce(
     name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output, way: tuple[Way, str]
 ) -> int:
-    """Runs what is missing of a study in some way, then writes its report."""
+    """Runs the missing populations of a study, then writes its report."""
     out = output.out or plan.default_out(name, scale)
     if plan.get(name).figure == "lab":
         refuse_numbers(name, tasks, overrides)
@@ -52,15 +52,21 @@ def reproduce(
 
 
 def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
-    """Says what was found and where it is."""
+    """Prints the results and where they are."""
     from bires.analysis.curves import collect
+    from bires.analysis.summary import totals_table
+    from bires.analysis.totals import totals
 
-    found = about(collect(runs), name, "")
+    panels = collect(runs)
+    found = about(panels, name, "")
     display.event("done", study=name, report=str(where / "report.html"), claims=[c.answer for c in found.claims])
     if display.quiet or display.as_json:
         return
     for note in found.notes:
         display.console.print(note, soft_wrap=True)
+    compared = [total for total in totals(panels) if total.interval]
+    if compared and max(total.count for total in compared) > 1:
+        display.console.print(totals_table(compared))
     if found.claims:
         display.console.print(claims_table(found.claims))
     display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
@@ -68,11 +74,11 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
 
 def claims_table(claims: Sequence[Judged]) -> Table:
     table = Table(title="claims of the paper", title_justify="left")
-    for column in ("claim", "paper", "ours [95 % interval]", "verdict"):
+    for column in ("claim", "paper", "ours [95 % interval]", "intervals", "verdict"):
         table.add_column(column, overflow="fold")
     for claim in claims:
         numbers = "–" if claim.value is None else claim.value.show("+.1%" if claim.unit == "share" else ".3g")
-        table.add_row(claim.statement, claim.paper or "–", numbers, claim.answer)
+        table.add_row(claim.statement, claim.paper or "–", numbers, claim.interval or "–", claim.answer)
     return table
 
 
@@ -94,7 +100,7 @@ def chosen(jobs: Sequence[Job], tasks: Sequence[str]) -> list[Job]:
 
 
 def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
-    """What is left of a study would take this long here."""
+    """Estimates the time that the rest of a study takes on this machine."""
     out = output.out or plan.default_out(name, scale)
     console = Console(highlight=False)
     if plan.get(name).figure == "lab":

@@ -17,7 +17,7 @@ class Play:
 
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     member: Whole = 0
-    """Who plays."""
+    """The member that plays."""
     episode: Whole = 0
     """Which evaluation episode: it starts where that one started."""
     video: Path | None = None
@@ -66,7 +66,7 @@ class Export:
 class Doctor:
     """Say what works on this machine, and what to type where something does not.
 
-    Exit code 0: training works here; 1: something it needs is missing or broken. What is optional never fails.
+    Exit code 0: training works here; 1: something it needs is missing or broken. Optional parts never fail.
     """
 
     json: bool = False

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
 import re
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -55,7 +53,7 @@ class Environment:
         return Outcome(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
 
     def physics(self) -> Physics | None:
-        """How to read and set the full physics state, once the environment has been reset; None: there is no way."""
+        """How to read and set the full physics state, once the environment has been reset; None: it cannot be done."""
         if self._physics is None:
             self._physics = physics_of(self._env)
         return self._physics
@@ -105,7 +103,7 @@ def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]
 
 
 def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Space:
-    """The sizes and the action range an agent is given, or why no agent can act there."""
+    """The sizes and the action range that an agent needs, or an error if no agent can act there."""
     from gymnasium import spaces
 
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
@@ -115,6 +113,11 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
         raise UserError(
             f"Task {name!r} has observations {seen}; accepted: vectors of floats, or pixels of a known family "
             f"({known}; your own is a PixelFamily in your module)."
+        )
+    if pixels is not None and (seen.shape != pixels.shape or seen.dtype != np.uint8):
+        raise UserError(
+            f"Task {name!r} has observations of {seen.dtype} and shape {seen.shape}; its family promises uint8 and "
+            f"shape {pixels.shape}, which is (stack × channels, height, width)."
         )
     observation = int(np.prod(seen.shape))
     if isinstance(env.action_space, spaces.Discrete):
@@ -132,12 +135,12 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
         )
     if protocol == "modern":
         low, high = -np.ones_like(low), np.ones_like(high)
-    return Space(observation, int(low.size), tuple(float(x) for x in low), tuple(float(x) for x in high))
+    return Space(observation, int(low.size), tuple(map(float, low)), tuple(map(float, high)), None, pixels)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to build one environment, as text: what a worker process is told."""
+    """How to build one environment, as plain data that a worker process gets."""
 
     id: str
     protocol: Protocol
@@ -146,11 +149,11 @@ class Recipe:
     portable: bool = True
     """Whether another process can build it."""
     family: str | None = None
-    """The family of environments that show pixels; None: it shows vectors."""
+    """The family of pixel environments; None: its observations are vectors."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The family's settings."""
     module: str | None = None
-    """The user's module that brings the family."""
+    """The user's module that has the family."""
 
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
@@ -220,7 +223,7 @@ def recipe(task: str, protocol: Protocol, settings: Mapping[str, Any] | None = N
         return Recipe(name, protocol, portable=False)
     try:
         return Recipe(name, protocol, spec.to_json())
-    except (TypeError, ValueError):  # keyword arguments that are no data
+    except (TypeError, ValueError):  # keyword arguments that JSON cannot hold
         return Recipe(name, protocol, portable=False)
 
 
@@ -230,23 +233,3 @@ def probe(made: Recipe) -> Space:
     environment.close()
     space: Space = environment.space
     return space
-
-
-def step_seconds(made: Recipe) -> float:
-    """About how long one step takes; infinite for an environment that cannot tell."""
-    low = math.inf
-    try:
-        environment = made.build()
-        space, rng = environment.space, np.random.default_rng(0)
-        environment.reset(0)
-        for _ in range(10):
-            action = rng.uniform(space.low, space.high).astype(np.float32)
-            start = time.perf_counter()
-            outcome = environment.step(action)
-            low = min(low, time.perf_counter() - start)
-            if low > 0.01 or outcome.terminated or outcome.truncated:
-                break
-        environment.close()
-    except Exception:  # the run itself will meet it, and say so
-        return math.inf
-    return low

@@ -1,4 +1,4 @@
-"""Families of environments that show pixels. One of the package is one line here; a user's own is found in its module.
+"""Families of environments with observations of pixels. A user's own family is found in its module.
 
 An environment of a family gives observations of bytes, (stack × channels, height, width), the newest picture last; its
 `info` may say that a life was lost (`life_lost`), which ends an episode for a learner.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bires.errors import UserError
 from bires.machine.modules import import_users
 from bires.types import Pixels, Setting
 
@@ -20,17 +21,18 @@ ATARI = ("BeamRider", "Breakout", "Seaquest")
 
 @dataclass(frozen=True)
 class PixelFamily:
-    """Environments that show pixels, and what is common to them."""
+    """Environments with observations of pixels, and what they have in common."""
 
     name: str
     owns: Callable[[str], bool]
-    """Whether a task's name is one of its."""
+    """Whether a task belongs to the family, by its name."""
     resolve: Callable[[str, str], str]
     """A task's name and the protocol → its Gymnasium id, registered."""
     build: Callable[[str, Mapping[str, Any]], Any]
     """A Gymnasium id and the family's settings → the environment."""
     pixels: Pixels
     settings: tuple[Setting, ...] = ()
+    """Flags of its tasks alone. They describe the environment, so they do not vary inside a population."""
 
 
 def is_atari(task: str) -> bool:
@@ -70,11 +72,11 @@ FAMILIES: dict[str, PixelFamily] = {
                 Setting(
                     "sticky",
                     -1.0,
-                    "The probability that the emulator repeats the last action instead; -1: as the id says "
+                    "The probability that the emulator repeats the last action instead; -1: that of the id "
                     "(v5 0.25, v4 0).",
                     low=-1.0,
                     high=1.0,
-                    hint="-1: as the task's id says",
+                    hint="-1: that of the task's id",
                 ),
                 Setting("full_actions", False, "All 18 actions, also those without effect in the game."),
             ),
@@ -84,7 +86,7 @@ FAMILIES: dict[str, PixelFamily] = {
 
 
 def family_of(task: str) -> PixelFamily | None:
-    """The family that a task belongs to; None: it shows vectors. The module of MODULE:ID may bring a family along."""
+    """The family of a task, perhaps from the module of MODULE:ID. None: its observations are vectors."""
     module, _, name = task.rpartition(":")
     if module:
         load(module)
@@ -92,6 +94,18 @@ def family_of(task: str) -> PixelFamily | None:
 
 
 def load(module: str) -> None:
-    """Takes in the families of a user's module: every `PixelFamily` among its names."""
-    found = vars(import_users(module, "The task")).values()
-    FAMILIES.update({value.name: value for value in found if isinstance(value, PixelFamily)})
+    """Adds the families of a user's module: every `PixelFamily` among its names."""
+    for value in vars(import_users(module, "The task")).values():
+        if isinstance(value, PixelFamily):
+            require_fixed(value, module)
+            FAMILIES[value.name] = value
+
+
+def require_fixed(family: PixelFamily, module: str) -> None:
+    """Refuses settings that vary: all members of a population share one task."""
+    for setting in family.settings:
+        if setting.varies:
+            raise UserError(
+                f"The setting {setting.name!r} of the family {family.name!r} in {module} has varies=True; a population "
+                "has one environment, so it must be False."
+            )

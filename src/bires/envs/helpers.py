@@ -19,9 +19,9 @@ from bires.envs.worker import ASK, receive, send
 from bires.machine.processes import launch
 
 PATIENCE_S = 300.0
-"""A worker that is silent for this long is taken for hung and replaced."""
+"""A worker that does not reply for this long counts as hung and is replaced."""
 LOST = (EOFError, OSError, TimeoutError)
-"""How a worker that is dead or hung shows."""
+"""What is raised when a worker is dead or hung."""
 
 QUESTIONS = -1
 """In the list of pending replies: answers to the oracle's questions."""
@@ -39,11 +39,11 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pending: list[int | None] = []
-        """Steps (by group), `QUESTIONS` and begins (None) that were asked for and not answered."""
+        """Requests without a reply yet: steps (by group), `QUESTIONS`, and begins (None)."""
         self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
 
     def launch(self) -> None:
-        """Starts the process; its first reply says that it is ready."""
+        """Starts the process; its first reply means that it is ready."""
         theirs_in, self.commands = os.pipe()
         self.replies, theirs_out = os.pipe()
         arguments = (theirs_in, theirs_out, self.memory)
@@ -85,7 +85,7 @@ class Worker:
 
 
 def split(group: Sequence[int], workers: int, worker: int) -> list[int]:
-    """The part of a group that one worker steps: contiguous, and as even as can be."""
+    """The part of a group that one worker steps: contiguous, of nearly equal sizes."""
     return [int(slot) for slot in np.array_split(np.asarray(group, int), workers)[worker]]
 
 

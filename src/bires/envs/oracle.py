@@ -20,7 +20,7 @@ from bires.types import Space
 
 
 class Questions:
-    """What may be asked at once, one row per question."""
+    """Shared arrays of questions and answers, one row per question."""
 
     def __init__(self, layout: Layout, rows: int, space: Space, physics: int) -> None:
         self.rows = rows

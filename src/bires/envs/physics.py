@@ -120,7 +120,7 @@ def named_row(named: Any, array: str, row: str) -> int:
 
 
 def physics_of(env: Any) -> Physics | None:
-    """How to read and set the physics state of a Gymnasium environment that has been reset; None: there is no way."""
+    """How to read and set the physics state of a Gymnasium environment that has been reset; None: it cannot be done."""
     inner = env.unwrapped
     if hasattr(inner, "physics_state") and hasattr(inner, "set_physics_state"):
         return OwnMethods(inner)

@@ -144,7 +144,7 @@ class Pool:
         self._log.forget(slots[self.arrays.first[slots]])
 
     def ask(self, owner: np.ndarray, state: np.ndarray, action: np.ndarray) -> None:
-        """Puts questions to the oracle: what would happen in these physics states with these actions?"""
+        """Asks the oracle for the steps from these physics states with these actions."""
         questions, count = self.questions, len(owner)
         questions.asked[0] = count
         questions.owner[:count], questions.state[:count], questions.action[:count] = owner, state, action
@@ -155,7 +155,7 @@ class Pool:
             worker.ask_oracle()
 
     def answers(self) -> Questions:
-        """Returns when the questions are answered; they are valid until more is asked."""
+        """Returns when the questions are answered; the answers are valid until the next questions."""
         for worker in self._workers:
             while QUESTIONS in worker.pending:
                 self._await(worker)

@@ -37,7 +37,7 @@ class Film:
     """Of the episode's start."""
     actions: list[list[float]]
     video: str
-    """Its ending, .mp4 or .gif, says what it is."""
+    """A name that ends in .mp4 or .gif."""
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +62,7 @@ def probe() -> dict[str, int]:
 
 
 def shoot(film: Film) -> dict[str, float | int]:
-    """Repeats the episode and writes its video; what came out, for the process that asked."""
+    """Repeats the episode and writes its video; the result, for the process that started this one."""
     environment = Recipe(**film.recipe).build(render=True)
     every = max(1, round(environment.steps_per_second / FPS))
     fps = environment.steps_per_second / every

@@ -25,7 +25,7 @@ TRAIN, EVALUATE = 0, 1
 def episode_seed(member_seed: int, stream: int, episode: int, evaluation: int = 0) -> int:
     """The seed of one episode: a hash of the member's seed, the stream, the episode's number and the evaluation's.
 
-    Every evaluation has starts of its own; members with the same seed share them, whatever their algorithm.
+    Every evaluation has starts of its own; members with the same seed share them, for all algorithms.
     """
     return int(np.random.SeedSequence([member_seed, stream, episode, evaluation]).generate_state(1)[0])
 
@@ -114,7 +114,7 @@ class Slots:
         """Slot → traceback, for slots that failed since this was last emptied."""
 
     def begin(self, start: Start) -> None:
-        """Builds the slot's environment if need be, starts the episode and repeats its actions."""
+        """Builds the slot's environment if it is not there yet, starts the episode and repeats its actions."""
         slot = start.slot
         self._starts[slot] = start
         self._guard(slot, self._begin, start)

@@ -1,7 +1,7 @@
-"""DMControl tasks stepped without what an ordinary call passes through on its way.
+"""DMControl tasks, stepped without the layers of an ordinary call.
 
 A step of walker-stand is 0.15 ms of simulation. Through Gymnasium's wrappers, the conversion of specifications and
-DMControl's look-up of names it takes twice that; here the same simulation is asked for the same numbers, and they are
+DMControl's look-up of names it takes twice that; here the same numbers are read from the same simulation, and they are
 written into one vector. `tests/test_envs.py` compares the two, bit for bit.
 """
 

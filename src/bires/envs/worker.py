@@ -25,7 +25,7 @@ ASK = b"?"
 
 def shared(layout: Layout, setup: dict[str, Any]) -> tuple[SharedArrays, Questions]:
     """The arrays that the pool and its workers share, in the order in which both sides lay them out."""
-    space = Space(**setup["space"])
+    space = Space.from_json(setup["space"])
     physics, rows = setup["oracle"]["physics"], setup["oracle"]["rows"]
     return SharedArrays(layout, setup["slots"], space, physics), Questions(layout, rows, space, physics)
 

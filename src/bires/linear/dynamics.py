@@ -1,4 +1,4 @@
-"""The mean dynamics of each algorithm: where it goes, whether it gets there, and how fast.
+"""The mean dynamics of each algorithm: its fixed point, its stability and its rate.
 
 In expectation, every algorithm of the lab is one affine map of its memory z,
 
@@ -108,7 +108,7 @@ def moments(given: Problem, successors: int = 2) -> Moments:
 def mean_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
     """(A, b, T) of an algorithm, in the coordinates of w that the features can see.
 
-    Weights along which Xw does not change never move and never matter, so they are left out: for redundant features
+    Weights along which Xw does not change never move and never matter, so they are dropped: for redundant features
     (Baird's star) A is the matrix of the dynamics on the row space of X.
     """
     if algorithm.kind not in KINDS:
@@ -208,7 +208,7 @@ def _largest_step(dynamics: Dynamics) -> float:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the eigenvalues promise."""
+    """The stability and rate that follow from the eigenvalues."""
 
     converges: bool
     largest_step: float

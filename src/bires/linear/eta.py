@@ -17,7 +17,7 @@ from bires.linear.mdp import Array, Problem
 
 @dataclass(frozen=True)
 class EtaAnswer:
-    """What the eigenvalues say about η."""
+    """The stability and speed of RA(η), from eigenvalues."""
 
     stable: tuple[tuple[float, float], ...]
     """The intervals of [0, 1] on which the expected update of RA(η) is stable for small steps."""

@@ -1,6 +1,6 @@
 """How every figure of the lab looks: colours, dashes and markers by algorithm, lines, labels, panels.
 
-Colour-blind safe (Okabe & Ito), and told apart in black and white by dash and marker.
+Colour-blind safe (Okabe & Ito), and distinct in black and white by dash and marker.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def random_walk(states: int = 5, features: str = "tabular", gamma: float = 1.0) 
     one-hot rows; their complement, scaled to unit length; few that overlap. *aggregated* joins neighbours in pairs.
     """
     if states < 3:
-        raise UserError(f"A random walk of {states} states was asked for; accepted are 3 or more.")
+        raise UserError(f"A random walk was given {states} states; accepted: 3 or more.")
     P, r, ends = np.zeros((3, 2, states, states))
     middle = states // 2
     for s in range(states):

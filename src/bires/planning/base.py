@@ -1,40 +1,81 @@
-"""What planners exchange with the rest."""
+"""What a planner is: rollouts of a model from a batch of real transitions, and what the critic learns from them.
+
+A `PlannerKind` is a way to use a model (Dyna, value expansion). A `PlannerSpec` is a planner with a name: a kind, the
+rule of its imagined updates and the numbers that its members have. Members with different planners train in one
+program, which computes what its most demanding member needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 
-from bires.agents.base import Parts
+from bires.agents.base import Hyper, Learner, Parts, Slope
 from bires.rules import Needs
+from bires.types import Setting, Transition
 
 Model = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 """observations, actions (batch) → rewards, next observations (batch): one deterministic step."""
 
 
 class Imagined(NamedTuple):
-    """What a model said: (rounds, batch, ·). A model knows no ends: imagined transitions have discount 1."""
+    """What a model said: (depth, width, batch, ·). A model knows no ends: imagined transitions have discount 1."""
 
     action: jax.Array
     reward: jax.Array
     next_observation: jax.Array
 
 
-class Imagination(NamedTuple):
-    """What a member imagines for one update; None: nobody in the population needs it."""
+@dataclass(frozen=True)
+class PlannerKind:
+    """A way to use a model: `width` rollouts of `depth` steps from every transition of a batch."""
 
-    nearby: Imagined | None = None
-    """Dyna: P rounds from the batch's own states, with noise on its actions."""
-    rollout: Imagined | None = None
-    """MVE: k steps of the target policy from the batch's successors."""
+    name: str
+    start: Literal["before", "after"]
+    """Whether rollouts begin in the state of a real transition or in its successor."""
+    size: Callable[[Mapping[str, Any]], tuple[int, int]]
+    """A member's planning numbers → width and depth of its rollouts; a zero: it imagines nothing."""
+    first: Callable[[Parts, jax.Array, Learner, Hyper, Transition, int], jax.Array]
+    """parts, key, learner, hyper, batch, width → the first actions: (width, batch, action)."""
+    following: Callable[[Parts, Learner, jax.Array], jax.Array]
+    """parts, learner, observations → the next actions, where rollouts go on."""
+    slope: Callable[[Planning, Learner, Hyper, Transition, Imagined], Slope] | None = None
+    """The critic's gradient on the real batch, in place of the rule's; None: the rule's."""
+    extra: Callable[..., tuple[Learner, jax.Array, jax.Array]] | None = None
+    """planning, learner, hyper, batch, imagined, alive → learner, alive, loss: what comes after the actor's step."""
 
 
 @dataclass(frozen=True)
-class Planner:
-    """What the members of a population need, at most; nothing beyond it is computed."""
+class PlannerSpec:
+    """A planner as users name it."""
+
+    name: str
+    kind: PlannerKind
+    rule: str | None
+    """The critic rule of the imagined updates; None for a planner with a loss of its own."""
+    numbers: tuple[str, ...]
+    """The settings that a member with this planner has; `planning_eta` only where the rule has a forward term."""
+    summary: str
+    settings: tuple[Setting, ...] = ()
+    """Settings that no planner of the package has."""
+
+
+class Use(NamedTuple):
+    """A kind of planner that members of a population use, with the largest rollouts among them."""
+
+    kind: PlannerKind
+    width: int
+    depth: int
+    everybody: bool
+    """Whether all members use it."""
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What the members of a population need of planners, at most; nothing beyond it is computed."""
 
     parts: Parts
     """The agent's update, taken apart."""
@@ -42,11 +83,9 @@ class Planner:
     """What the rules of real updates read."""
     imagined: Needs
     """What the rules of imagined updates read."""
-    steps: int
-    """The largest P; 0: nobody imagines transitions."""
-    horizon: int
-    """The largest k; 0: nobody expands values."""
-    everyone_expands: bool
-    """Whether all members expand values, so that no rule's gradient is needed for the real batch."""
-    paper_loss: bool
-    """The paper's MVE loss; else the original one."""
+    uses: tuple[Use, ...]
+    shared: tuple[tuple[str, Any], ...] = ()
+    """Settings of planners that do not vary, with their names."""
+
+    def setting(self, name: str) -> Any:
+        return dict(self.shared)[name]

@@ -6,8 +6,28 @@ import jax
 import jax.numpy as jnp
 
 from bires.agents.base import Hyper, Learner, Parts
-from bires.planning.base import Imagined, Model, Planner
-from bires.types import Transition
+from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
+from bires.types import Setting, Transition
+
+SETTINGS = (
+    Setting(
+        "planning_steps",
+        1,
+        "P, the imagined updates that Dyna adds to every update; 0 is none.",
+        low=0,
+        varies=True,
+    ),
+    Setting("planning_noise", 0.1, "σ of the Gaussian noise on imagined actions.", low=0.0, varies=True),
+    Setting(
+        "planning_eta",
+        0.2,
+        "η of the imagined updates, in [0, 1]; rules without a forward term ignore it.",
+        low=0.0,
+        high=1.0,
+        varies=True,
+        hint="the paper uses 0.2",
+    ),
+)
 
 
 def proposals(parts: Parts, key: jax.Array, action: jax.Array, noise: jax.Array, steps: int) -> jax.Array:
@@ -15,31 +35,63 @@ def proposals(parts: Parts, key: jax.Array, action: jax.Array, noise: jax.Array,
     return parts.clip(action + noise * jax.random.normal(key, (steps, *action.shape)))
 
 
-def imagine(model: Model, observation: jax.Array, action: jax.Array) -> Imagined:
-    """r̂, ŝ' = M(s, â) for every round, in one call of the model."""
-    rounds = action.shape[0]
-    reward, following = model(jnp.tile(observation, (rounds, 1)), action.reshape(-1, action.shape[-1]))
-    return Imagined(action, reward.reshape(rounds, -1), following.reshape(rounds, *observation.shape))
+def first(parts: Parts, key: jax.Array, learner: Learner, hyper: Hyper, batch: Transition, width: int) -> jax.Array:
+    """Noisy actions near those of the batch."""
+    assert hyper.planning is not None
+    return proposals(parts, key, batch.action, hyper.planning.numbers["planning_noise"], width)
 
 
 def transition(batch: Transition, imagined: Imagined, step: int) -> Transition:
     """Round ``step`` as a transition from the batch's states. It never ends an episode."""
     return Transition(
         batch.observation,
-        imagined.action[step],
-        imagined.reward[step],
+        imagined.action[0, step],
+        imagined.reward[0, step],
         jnp.ones_like(batch.discount),
-        imagined.next_observation[step],
+        imagined.next_observation[0, step],
     )
 
 
 def update(
-    planner: Planner, learner: Learner, hyper: Hyper, imagined: Transition, step: int, alive: jax.Array
+    planning: Planning, learner: Learner, hyper: Hyper, imagined: Transition, used: jax.Array
 ) -> tuple[Learner, jax.Array, jax.Array]:
-    """One imagined update of the critic alone, by the planning rule; nothing moves from the member's P-th round on."""
+    """One imagined update of the critic alone, by the planning rule, of a member that uses it; alive, loss."""
     assert hyper.planning is not None
-    used = alive & (step < hyper.planning.steps)
-    planning = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
-    slope = planner.parts.slope(learner, planning, imagined, planner.imagined)
-    learner, seen = planner.parts.critic(learner, hyper, slope, used)
-    return learner, jnp.where(used, seen.alive, alive), jnp.where(used, seen.metrics["critic_loss"], 0.0)
+    planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
+    slope = planning.parts.slope(learner, planned, imagined, planning.imagined)
+    learner, seen = planning.parts.critic(learner, hyper, slope, used)
+    return learner, seen.alive, jnp.where(used, seen.metrics["critic_loss"], 0.0)
+
+
+def extra(
+    planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: Imagined, alive: jax.Array
+) -> tuple[Learner, jax.Array, jax.Array]:
+    """P imagined updates; nothing moves from the member's P-th round on."""
+    assert hyper.planning is not None
+    loss = jnp.zeros(())
+    for step in range(imagined.reward.shape[1]):
+        used = alive & (step < hyper.planning.numbers["planning_steps"])
+        learner, ok, found = update(planning, learner, hyper, transition(batch, imagined, step), used)
+        alive, loss = jnp.where(used, ok, alive), loss + found
+    return learner, alive, loss
+
+
+KIND = PlannerKind(
+    name="dyna",
+    start="before",
+    size=lambda numbers: (numbers["planning_steps"], 1),
+    first=first,
+    following=lambda parts, learner, observation: parts.clip(parts.target_action(learner, observation)),
+    extra=extra,
+)
+
+PLANNERS = tuple(
+    PlannerSpec(
+        "dyna" if rule == "td" else f"{rule}-dyna",
+        KIND,
+        rule,
+        tuple(setting.name for setting in SETTINGS),
+        f"imagined updates of the critic by `{rule}`",
+    )
+    for rule in ("td", "res", "to", "ot", "tt", "bi")
+)

@@ -18,18 +18,23 @@ import jax
 import jax.numpy as jnp
 
 from bires.agents.base import Hyper, Learner, Parts, Slope
-from bires.planning.base import Imagined, Model, Planner
-from bires.types import Transition
+from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
+from bires.types import Setting, Transition
+
+SETTINGS = (
+    Setting("horizon", 3, "k, the steps that MVE looks ahead.", low=1, varies=True),
+    Setting(
+        "mve_loss",
+        "paper",
+        "`original`: TD(k)'s, squared; `paper`: its appendix's, with a term for the real transition, Huber.",
+        choices=("paper", "original"),
+    ),
+)
 
 
-def imagine(model: Model, parts: Parts, learner: Learner, observation: jax.Array, horizon: int) -> Imagined:
-    """k steps of the target policy, within the bounds of real actions, from some observations."""
-    steps = []
-    for _ in range(horizon):
-        action = parts.clip(parts.target_action(learner, observation))
-        reward, observation = model(observation, action)
-        steps.append(Imagined(action, reward, observation))
-    return Imagined(*(jnp.stack(part) for part in zip(*steps, strict=True)))
+def follow(parts: Parts, learner: Learner, observation: jax.Array) -> jax.Array:
+    """The target policy, within the bounds of real actions."""
+    return parts.clip(parts.target_action(learner, observation))
 
 
 def huber(x: jax.Array) -> jax.Array:
@@ -52,21 +57,22 @@ def returns(batch: Transition, rollout: Imagined, last: jax.Array, gamma: jax.Ar
     return jnp.stack(found[::-1])
 
 
-def slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, rollout: Imagined) -> Slope:
+def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: Imagined) -> Slope:
     """The gradient of the loss above, mean over the batch; pred and δ are the real transition's."""
     assert hyper.planning is not None
-    parts, paper = planner.parts, planner.paper_loss
-    k, rounds = jnp.maximum(hyper.planning.horizon, 1), rollout.reward.shape[0]
+    parts, paper = planning.parts, planning.setting("mve_loss") == "paper"
+    rollout: Imagined = jax.tree.map(lambda x: x.reshape(len(x), *x.shape[2:]), imagined)  # one from each transition
+    k, rounds = jnp.maximum(hyper.planning.numbers["horizon"], 1), rollout.reward.shape[0]
     final = rollout.next_observation[k - 1]
     last = parts.target_value(learner, final, parts.target_action(learner, final))
     target = returns(batch, rollout, last, hyper.gamma, k)
-    imagined = (jnp.arange(rounds) < k)[:, None] * batch.discount
+    counted = (jnp.arange(rounds) < k)[:, None] * batch.discount
     if paper:
         one_step = parts.target_value(learner, batch.next_observation, rollout.action[0])
         target = target.at[0].set(batch.reward + hyper.gamma * batch.discount * one_step)
-        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], imagined / k])
+        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], counted / k])
     else:
-        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], imagined]) / (k + 1)
+        weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], counted]) / (k + 1)
     observation = jnp.concatenate([batch.observation, batch.next_observation, *rollout.next_observation[:-1]])
     action = jnp.concatenate([batch.action, *rollout.action])
 
@@ -76,3 +82,19 @@ def slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, r
         return jnp.mean(jnp.sum(weight * error, axis=0)), (values[: len(batch.reward)], delta[0])
 
     return parts.regress(learner, observation, action, loss)
+
+
+KIND = PlannerKind(
+    name="mve",
+    start="after",
+    size=lambda numbers: (1, numbers["horizon"]),
+    first=lambda parts, key, learner, hyper, batch, width: follow(parts, learner, batch.next_observation)[None],
+    following=follow,
+    slope=slope,
+)
+
+PLANNERS = (
+    PlannerSpec(
+        "mve", KIND, None, ("horizon",), "model-based value expansion: the critic learns from imagined k-step returns"
+    ),
+)

@@ -1,56 +1,76 @@
-"""The order of a planned update: critic, actor, imagined updates of the critic, targets. It owns no maths."""
+"""The order of a planned update: critic, actor, what planners add, targets. It owns no maths."""
 
 from __future__ import annotations
+
+import zlib
 
 import jax
 import jax.numpy as jnp
 
 from bires.agents.base import Diagnostics, Hyper, Learner, Slope
-from bires.planning import dyna, mve
-from bires.planning.base import Imagination, Model, Planner
+from bires.planning import dyna
+from bires.planning.base import Imagined, Model, PlannerKind, Planning
 from bires.types import Transition
 
 
+def key_of(kind: PlannerKind, key: jax.Array) -> jax.Array:
+    """The random key of a kind of planner: each has its own. (Dyna's is the key itself, as it was the first.)"""
+    return key if kind is dyna.KIND else jax.random.fold_in(key, zlib.crc32(kind.name.encode()))
+
+
 def imagine(
-    planner: Planner, model: Model, key: jax.Array, learner: Learner, hyper: Hyper, batch: Transition
-) -> Imagination:
-    """What one member's model imagines around a real batch."""
-    assert hyper.planning is not None
-    nearby = rollout = None
-    if planner.steps:
-        action = dyna.proposals(planner.parts, key, batch.action, hyper.planning.noise, planner.steps)
-        nearby = dyna.imagine(model, batch.observation, action)
-    if planner.horizon:
-        rollout = mve.imagine(model, planner.parts, learner, batch.next_observation, planner.horizon)
-    return Imagination(nearby, rollout)
+    planning: Planning, model: Model, key: jax.Array, learner: Learner, hyper: Hyper, batch: Transition
+) -> tuple[Imagined, ...]:
+    """What one member's model imagines around a real batch, for every kind of planner."""
+    found = []
+    for kind, width, depth, _ in planning.uses:
+        action = kind.first(planning.parts, key_of(kind, key), learner, hyper, batch, width)
+        start = batch.observation if kind.start == "before" else batch.next_observation
+        observation = start if width == 1 else jnp.tile(start, (width, 1))
+        flat, steps = action.reshape(-1, action.shape[-1]), []
+        for step in range(depth):
+            flat = kind.following(planning.parts, learner, observation) if step else flat
+            reward, observation = model(observation, flat)
+            steps.append((flat, reward, observation))
+        whole = (jnp.stack(part) for part in zip(*steps, strict=True))
+        found.append(Imagined(*(x.reshape(depth, width, -1, *x.shape[2:]) for x in whole)))
+    return tuple(found)
 
 
 def update(
-    planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, imagination: Imagination, alive: jax.Array
+    planning: Planning,
+    learner: Learner,
+    hyper: Hyper,
+    batch: Transition,
+    imagined: tuple[Imagined, ...],
+    alive: jax.Array,
 ) -> tuple[Learner, Diagnostics, jax.Array]:
     """One real update with everything that the member's planner adds; the last result is the imagined loss."""
-    parts = planner.parts
-    learner, seen = parts.critic(learner, hyper, real_slope(planner, learner, hyper, batch, imagination), alive)
+    parts = planning.parts
+    learner, seen = parts.critic(learner, hyper, real_slope(planning, learner, hyper, batch, imagined), alive)
     learner, ok = parts.actor(learner, hyper, batch, seen.alive)
-    loss = jnp.zeros(())
-    for step in range(planner.steps):
-        assert imagination.nearby is not None
-        imagined = dyna.transition(batch, imagination.nearby, step)
-        learner, ok, found = dyna.update(planner, learner, hyper, imagined, step, ok)
-        loss += found
+    losses = []
+    for use, found in zip(planning.uses, imagined, strict=True):
+        if use.kind.extra is not None:
+            learner, ok, loss = use.kind.extra(planning, learner, hyper, batch, found, ok)
+            losses.append(loss)
+    loss = sum(losses[1:], losses[0]) if losses else jnp.zeros(())
     return parts.targets(learner, hyper, ok), seen._replace(alive=ok), loss
 
 
-def real_slope(planner: Planner, learner: Learner, hyper: Hyper, batch: Transition, imagination: Imagination) -> Slope:
-    """The critic's gradient on the real batch: the member's rule, or value expansion in its place."""
-    parts = planner.parts
-    if imagination.rollout is None:
-        return parts.slope(learner, hyper, batch, planner.real)
-    expanded = mve.slope(planner, learner, hyper, batch, imagination.rollout)
-    if planner.everyone_expands:
-        return expanded
+def real_slope(
+    planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: tuple[Imagined, ...]
+) -> Slope:
+    """The critic's gradient on the real batch: the member's rule, or that of a planner in its place."""
     assert hyper.planning is not None
-    expands = hyper.planning.expands
-    plain = parts.slope(learner, hyper, batch, planner.real)
-    chosen: Slope = jax.tree.map(lambda a, b: jnp.where(expands, a, b), expanded, plain)
-    return chosen
+    slope: Slope | None = None
+    for use, found in zip(planning.uses, imagined, strict=True):
+        if use.kind.slope is None:
+            continue
+        own = use.kind.slope(planning, learner, hyper, batch, found)
+        if use.everybody:
+            return own
+        slope = planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope
+        uses = hyper.planning.uses[use.kind.name]
+        slope = jax.tree.map(lambda a, b, uses=uses: jnp.where(uses, a, b), own, slope)
+    return planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope

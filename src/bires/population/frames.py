@@ -5,8 +5,8 @@ the step's action, reward and discount. The older frames of its stack are in the
 stack in the slot after; where an episode starts within a stack, its first frame stands for those before it, as it does
 in the environment. All slots of step t are written at once, so a step can be learnt from when the next one is stored.
 
-A step cut off by a time limit has a successor that is in no slot (the next slot starts another episode). Where it is to
-be bootstrapped from, it is left out: another is drawn in its place.
+A step cut off by a time limit has a successor that is in no slot (the next slot starts another episode). Where an
+update would bootstrap from that successor, the step is skipped and another one is drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Frames(NamedTuple):
     frames: jax.Array
     first: jax.Array
     numbers: jax.Array
-    """Action, reward, discount."""
+    """The numbers of the action, then reward and discount."""
 
 
 def init(space: Space, members: int, capacity: int) -> Frames:
@@ -36,7 +36,7 @@ def init(space: Space, members: int, capacity: int) -> Frames:
     return Frames(
         jnp.zeros((members, capacity, frame_size(space)), jnp.uint8),
         jnp.zeros((members, capacity), bool),
-        jnp.zeros((members, capacity, 3)),
+        jnp.zeros((members, capacity, space.action + 2)),
     )
 
 
@@ -47,7 +47,7 @@ def frame_size(space: Space) -> int:
 
 def entry(space: Space, made: Transition, first: jax.Array) -> Frames:
     """A slot's contents: what is stored of a step of all members."""
-    numbers = jnp.stack([made.action[:, 0], made.reward, made.discount], -1)
+    numbers = jnp.concatenate([made.action, made.reward[:, None], made.discount[:, None]], -1)
     return Frames(made.observation[:, -frame_size(space) :], first, numbers)
 
 
@@ -57,17 +57,17 @@ def sample(space: Space, key: jax.Array, storage: Frames, clock: jax.Array, batc
     stack, capacity = space.pixels.stack, storage.first.shape[0]
     draws = candidates(key, stack, capacity, clock, batch)
     over = storage.first[(draws + 1) % capacity]
-    cut = over & (storage.numbers[draws % capacity, 2] > 0)
+    cut = over & (storage.numbers[draws % capacity, -1] > 0)
     chosen = jnp.argmin(cut, 0)[None]
     step, lost = (jnp.take_along_axis(x, chosen, 0)[0] for x in (draws, cut))
-    five = storage.frames[around(storage.first, step, stack) % capacity]
-    action, reward, discount = jnp.moveaxis(storage.numbers[step % capacity], -1, 0)
+    pictures = storage.frames[around(storage.first, step, stack) % capacity]
+    numbers = storage.numbers[step % capacity]
     return Transition(
-        five[:, :-1].reshape(batch, -1),
-        action[:, None],
-        reward,
-        jnp.where(lost, 0.0, discount),
-        five[:, 1:].reshape(batch, -1),
+        pictures[:, :-1].reshape(batch, -1),
+        numbers[:, :-2],
+        numbers[:, -2],
+        jnp.where(lost, 0.0, numbers[:, -1]),
+        pictures[:, 1:].reshape(batch, -1),
     )
 
 

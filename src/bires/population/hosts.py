@@ -38,12 +38,12 @@ class EnvironmentHost(Host, ABC):
         """Ends the step."""
 
     @abstractmethod
-    def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[Any, bool]:
-        """The simulator's answers about a batch: Dyna's, and the first step of MVE's rollouts."""
+    def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
+        """The simulator's answers about the first step of all rollouts, for each kind of planner."""
 
     @abstractmethod
-    def imagine_on(self, action: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The next step of the rollouts."""
+    def imagine_on(self, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
+        """The next step of the rollouts that go on, for each kind of planner that has such."""
 
 
 class EvaluationHost(Host, ABC):

@@ -10,8 +10,8 @@ import numpy as np
 
 from bires.agents.base import Hyper, Learner
 from bires.machine.hostcalls import FLAG, HostHandle, shape
-from bires.planning import dyna
-from bires.planning.base import Imagination, Imagined
+from bires.planning.base import Imagined
+from bires.planning.recipe import key_of
 from bires.population import replay
 from bires.population.hosts import EnvironmentHost
 from bires.population.program import Program
@@ -20,14 +20,12 @@ from bires.types import Space
 
 
 class Drawn(NamedTuple):
-    """What the oracle is to be asked about: every array has the members in front."""
+    """What the simulator is to be asked about: every array has the members in front."""
 
     positions: jax.Array
     """Where the batch is in the replay: (batch,)."""
-    nearby: jax.Array | None
-    """Dyna's noisy actions in the batch's states: (P, batch, action)."""
-    first: jax.Array | None
-    """The target policy's actions in the batch's successors, where MVE begins: (batch, action)."""
+    actions: tuple[jax.Array, ...]
+    """The first actions of each kind of planner: (width, batch, action)."""
 
 
 def ask_simulator(
@@ -38,54 +36,57 @@ def ask_simulator(
     learner: Learner,
     hyper: Hyper,
     clock: jax.Array,
-) -> tuple[Imagination, jax.Array]:
+) -> tuple[tuple[Imagined, ...], jax.Array]:
     """What the simulator says about a batch of each member; whether to go on."""
-    planner, count = program.planner, len(keys)
-    assert planner is not None
+    planning, count = program.planning, len(keys)
+    assert planning is not None
     drawn = draw(program, keys, storage, learner, hyper, clock)
-    nearby, walked = imagined_shapes(program, count)
-    (nearby, answer), going = host.ask(EnvironmentHost.imagine, ((nearby, walked), FLAG), *jax.tree.leaves(drawn))
-    rollout = [answer]
-    for _ in range(1, planner.horizon):
-        seen = answer[..., -program.space.observation :]
-        action = planner.parts.clip(jax.vmap(planner.parts.target_action)(learner, seen))
-        answer, going = host.ask(EnvironmentHost.imagine_on, (walked, FLAG), action)
-        rollout.append(answer)
-    return Imagination(
-        None if nearby is None else unpack_imagined(program.space, nearby),
-        None if answer is None else unpack_imagined(program.space, jnp.stack(rollout, axis=1)),
-    ), going
+    blanks = imagined_shapes(program, count)
+    answers, going = host.ask(EnvironmentHost.imagine, (blanks, FLAG), drawn.positions, *drawn.actions)
+    found = [[answer] for answer in answers]
+    for step in range(1, max(use.depth for use in planning.uses)):
+        on = [n for n, use in enumerate(planning.uses) if use.depth > step]
+        actions = [following(program, n, learner, found[n][-1]) for n in on]
+        answers, going = host.ask(EnvironmentHost.imagine_on, (tuple(blanks[n] for n in on), FLAG), *actions)
+        for n, answer in zip(on, answers, strict=True):
+            found[n].append(answer)
+    return tuple(unpack_imagined(program.space, jnp.stack(rows, axis=1)) for rows in found), going
+
+
+def following(program: Program, number: int, learner: Learner, rows: jax.Array) -> jax.Array:
+    """The next actions of a kind of planner, after the answers (members, width, batch, ·)."""
+    planning = program.planning
+    assert planning is not None
+    kind = planning.uses[number].kind
+    seen = rows[..., -program.space.observation :].reshape(len(rows), -1, program.space.observation)
+    action = jax.vmap(lambda one, seen: kind.following(planning.parts, one, seen))(learner, seen)
+    return action.reshape(*rows.shape[:-1], program.space.action)
 
 
 def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hyper: Hyper, clock: jax.Array) -> Drawn:
     """The batch of each member, as its update will sample it, and what to try in it."""
-    planner = program.planner
-    assert planner is not None
+    planning = program.planning
+    assert planning is not None
 
     def one(key: jax.Array, storage: jax.Array, learner: Learner, hyper: Hyper) -> Drawn:
         index = replay.positions(step_keys(key, clock)[0], storage.shape[0], clock, program.batch)
         batch = replay.unpack(program.space, storage[index])
-        nearby = first = None
-        if planner.steps:
-            assert hyper.planning is not None
-            imagining = stream(key, IMAGINE, clock)
-            nearby = dyna.proposals(planner.parts, imagining, batch.action, hyper.planning.noise, planner.steps)
-        if planner.horizon:
-            first = planner.parts.clip(planner.parts.target_action(learner, batch.next_observation))
-        return Drawn(index, nearby, first)
+        imagining = stream(key, IMAGINE, clock)
+        actions = tuple(
+            use.kind.first(planning.parts, key_of(use.kind, imagining), learner, hyper, batch, use.width)
+            for use in planning.uses
+        )
+        return Drawn(index, actions)
 
     return jax.vmap(one)(keys, storage, learner, hyper)
 
 
-def imagined_shapes(program: Program, members: int) -> tuple[Any, Any]:
-    """Shapes of the simulator's answers: Dyna's, and one step of MVE's; None: the population does not need them."""
-    planner, space = program.planner, program.space
-    assert planner is not None
-    one = (program.batch, space.action + 1 + space.observation)
-    return (
-        shape((members, planner.steps, *one), np.float32) if planner.steps else None,
-        shape((members, *one), np.float32) if planner.horizon else None,
-    )
+def imagined_shapes(program: Program, members: int) -> tuple[Any, ...]:
+    """Shapes of the simulator's answers about one step, for each kind of planner."""
+    planning, space = program.planning, program.space
+    assert planning is not None
+    row = space.action + 1 + space.observation
+    return tuple(shape((members, use.width, program.batch, row), np.float32) for use in planning.uses)
 
 
 def unpack_imagined(space: Space, rows: Any) -> Imagined:

@@ -4,55 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 
 from bires import rules
-from bires.agents.base import Parts, Planning
+from bires.agents.base import Parts, PlanningNumbers
 from bires.errors import UserError
 from bires.planning import registry as planners
-from bires.planning.base import Planner
-from bires.rules import RULES
+from bires.planning.base import PlannerKind, Planning, Use
 from bires.settings.config import Config
 from bires.settings.grid import Member
 
 
-def planner_of(config: Config, members: Sequence[Member], parts: Parts | None) -> Planner | None:
-    """The planner of a population; None: nobody plans."""
-    imagined = [
-        RULES[str(planners.planner(m.planner).rule)] for m in members if m.planner and m.planning["planning_steps"]
-    ]
-    steps = max(member.planning["planning_steps"] or 0 for member in members)
-    horizon = max(member.planning["horizon"] or 0 for member in members)
-    if steps == 0 and horizon == 0:
+def kind_of(member: Member) -> PlannerKind | None:
+    """The kind of a member's planner; None: it does not plan."""
+    return planners.planner(member.planner).kind if member.planner else None
+
+
+def size_of(member: Member) -> tuple[int, int]:
+    """Width and depth of a member's rollouts; zeros where it imagines nothing."""
+    kind = kind_of(member)
+    width, depth = kind.size(member.planning) if kind else (0, 0)
+    return (width, depth) if width and depth else (0, 0)
+
+
+def planning_of(config: Config, members: Sequence[Member], parts: Parts | None) -> Planning | None:
+    """What a population needs of planners; None: none of its members imagines anything."""
+    planned = [member for member in members if size_of(member) != (0, 0)]
+    if not planned:
         return None
     if parts is None:
-        raise UserError(
-            f"{members[0].algorithm!r} was given a planner; accepted: agents that planners can use, such as DDPG."
-        )
-    return Planner(
+        raise UserError(f"{members[0].algorithm!r} was given a planner; planners need an agent such as DDPG.")
+    kinds = {spec.kind.name: spec.kind for spec in planners.PLANNERS.values()}
+    specs = [planners.planner(str(member.planner)) for member in planned]
+    uses = []
+    for kind in kinds.values():
+        sizes = [size_of(member) for member in planned if kind_of(member) is kind]
+        if sizes:
+            width, depth = (max(column) for column in zip(*sizes, strict=True))
+            uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members)))
+    settings = planners.settings_of(member.planner for member in members)
+    return Planning(
         parts=parts,
         real=rules.needs(rules.get(member.rule) for member in members),
-        imagined=rules.needs(imagined),
-        steps=steps,
-        horizon=horizon,
-        everyone_expands=all(member.planning["horizon"] is not None for member in members),
-        paper_loss=config.own["mve_loss"] == "paper",
+        imagined=rules.needs(rules.get(spec.rule) for spec in specs if spec.rule),
+        uses=tuple(uses),
+        shared=tuple((one.name, config.own[one.name]) for one in settings if not one.varies),
     )
 
 
-def plannings(members: Sequence[Member]) -> Planning:
+def numbers_of(planning: Planning, members: Sequence[Member]) -> PlanningNumbers:
     """The members' planning numbers, stacked."""
-    records = [planners.planner(member.planner) if member.planner else None for member in members]
-
-    def column(name: str, dtype: type) -> jax.Array:
-        return jnp.asarray([member.planning[name] or 0 for member in members], dtype)
-
-    return Planning(
-        rule=rules.stack(RULES[record.rule if record and record.rule else "td"] for record in records),
-        eta=column("planning_eta", jnp.float32),
-        steps=column("planning_steps", jnp.int32),
-        noise=column("planning_noise", jnp.float32),
-        expands=jnp.asarray([record is not None and record.kind == "mve" for record in records]),
-        horizon=column("horizon", jnp.int32),
+    specs = [planners.planner(member.planner) if member.planner else None for member in members]
+    whole = {one.name: one.type is int for one in planners.settings_of(member.planner for member in members)}
+    columns = {
+        name: jnp.asarray([member.planning[name] or 0 for member in members], jnp.int32 if whole[name] else jnp.float32)
+        for name in members[0].planning
+    }
+    return PlanningNumbers(
+        rule=rules.stack(rules.get(spec.rule if spec and spec.rule else "td") for spec in specs),
+        eta=columns.pop("planning_eta"),
+        numbers=columns,
+        uses={
+            use.kind.name: jnp.asarray([spec is not None and spec.kind is use.kind for spec in specs])
+            for use in planning.uses
+        },
     )

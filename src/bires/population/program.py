@@ -16,10 +16,10 @@ from bires.agents import registry
 from bires.agents.base import Agent, Design, Hyper, Learner
 from bires.errors import UserError
 from bires.planning import fitting as training
-from bires.planning.base import Planner
+from bires.planning.base import Planning
 from bires.planning.fitting import Learning
 from bires.planning.models import SCALES
-from bires.population.planners import planner_of, plannings
+from bires.population.planners import numbers_of, planning_of
 from bires.population.streams import MODEL
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -40,7 +40,7 @@ def hypers(program: Program, members: Sequence[Member]) -> Hyper:
         eta=column(member.eta for member in members),
         gamma=column(member.gamma for member in members),
         own={name: column(member.own[name] for member in members) for name in members[0].own},
-        planning=plannings(members) if program.planner else None,
+        planning=numbers_of(program.planning, members) if program.planning else None,
     )
 
 
@@ -73,27 +73,27 @@ class Program:
     capacity: int
     warmup: int
     update_every: int
-    planner: Planner | None = None
+    planning: Planning | None = None
     learning: Learning | None = None
     """How models are learned; None: nobody plans, or the simulator is the model."""
 
     @property
     def oracle(self) -> bool:
         """Whether the simulator is the model."""
-        return self.planner is not None and self.learning is None
+        return self.planning is not None and self.learning is None
 
     @property
     def sums(self) -> tuple[str, ...]:
         """Numbers that are summed between two rows of metrics.csv."""
-        return ("updates", *self.metrics, *(PLANNING_SUMS if self.planner else ()))
+        return ("updates", *self.metrics, *(PLANNING_SUMS if self.planning else ()))
 
 
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
     """The program of a population, with what its planners need and no more."""
     agent = make_agent(config, members, space)
-    planner = planner_of(config, members, agent.parts)
+    planning = planning_of(config, members, agent.parts)
     learning = None
-    if planner is not None and config.own["model"] == "learned":
+    if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])
         start = max(config.warmup // 2, horizon + 1)
         learning = Learning(space, SCALES[config.own["model_scale"]], config.own["ensemble"], horizon, start)
@@ -105,7 +105,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         capacity,
         config.warmup,
         config.update_every,
-        planner,
+        planning,
         learning,
     )
 

@@ -19,8 +19,9 @@ from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import fitting, recipe
-from bires.planning.base import Imagination
+from bires.planning.base import Imagined
 from bires.population import replay
+from bires.population.evaluation import evaluate_members
 from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
 from bires.population.imagination import ask_simulator
 from bires.population.program import Program, model
@@ -171,7 +172,7 @@ def advance(
     due: Due = learning
     if learning and program.update_every > 1:
         due = (clock - program.warmup) % program.update_every == 0
-    take = overlapped if learning and ahead and program.planner is None else in_turn
+    take = overlapped if learning and ahead and program.planning is None else in_turn
     state, first, going = take(program, host, state, hyper, clock, due)
     if program.learning is not None and due is not True:
         idle = (clock >= program.learning.start) & ~jnp.asarray(due)
@@ -209,11 +210,11 @@ def in_turn(
 
     def update(carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
         state, going = carry
-        imagination = None
+        imagined: tuple[Imagined, ...] = ()
         if program.oracle:
             asked = (state.key, state.storage, state.learner, hyper)
-            imagination, going = ask_simulator(program, host, *asked, clock)
-        return improve(program, state, hyper, clock, imagination), going
+            imagined, going = ask_simulator(program, host, *asked, clock)
+        return improve(program, state, hyper, clock, imagined), going
 
     state, going = when(due, update, (state, going))
     return state, first, going
@@ -254,7 +255,7 @@ def explore(
 
 
 def improve(
-    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagination: Imagination | None = None
+    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagined: tuple[Imagined, ...] = ()
 ) -> CohortState:
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
@@ -267,25 +268,23 @@ def improve(
         hyper: Hyper,
         alive: jax.Array,
         model: Any,
-        imagination: Imagination,
+        imagined: tuple[Imagined, ...],
     ) -> tuple[Learner, jax.Array, jax.Array]:
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
-        if program.planner is None:
+        if program.planning is None:
             learner, seen = program.agent.update(stream(key, UPDATE, clock), learner, hyper, batch, alive)
             more = []
         else:
             if program.learning is not None:
                 predict = fitting.predict(program.learning, model)
-                imagination = recipe.imagine(
-                    program.planner, predict, stream(key, IMAGINE, clock), learner, hyper, batch
-                )
-            learner, seen, loss = recipe.update(program.planner, learner, hyper, batch, imagination, alive)
+                imagined = recipe.imagine(program.planning, predict, stream(key, IMAGINE, clock), learner, hyper, batch)
+            learner, seen, loss = recipe.update(program.planning, learner, hyper, batch, imagined, alive)
             more = [loss]
         told = [seen.metrics[name] for name in program.metrics]
         return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
 
     learner, alive, sums = jax.vmap(update)(
-        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagination or Imagination()
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagined
     )
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 
@@ -305,35 +304,3 @@ def fit(program: Program, state: CohortState, clock: jax.Array) -> CohortState:
 
     fitted, alive = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
     return noticed(state, alive, clock)._replace(model=fitted)
-
-
-def evaluate_members(
-    program: Program, host: HostHandle[EvaluationHost], learner: Learner, observation: jax.Array
-) -> jax.Array:
-    """Acts without noise until the host has seen enough: (members, environments, observation)."""
-    seen = shape(observation.shape, observation.dtype)
-
-    def last() -> jax.Array:
-        return policy(program, learner, host.ask(EvaluationHost.successor, seen))[1]
-
-    def body(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        observation, ended, _ = carry
-        action, value = policy(program, learner, observation)
-        ends = jax.lax.cond(ended, last, lambda: jnp.zeros_like(value))
-        more: tuple[jax.Array, jax.Array, jax.Array] = host.ask(
-            EvaluationHost.evaluate, (seen, FLAG, FLAG), action, value, ends
-        )
-        return more
-
-    begin = (observation, jnp.zeros((), bool), jnp.ones((), bool))
-    return jax.lax.while_loop(lambda carry: carry[2], body, begin)[1]
-
-
-def policy(program: Program, learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Noise-free actions and their values: (members, environments, observation) → (members, environments, ·)."""
-
-    def one(learner: Learner, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-        action = program.agent.greedy(learner, observation)
-        return action, program.agent.value(learner, observation, action)
-
-    return jax.vmap(one)(learner, observation)

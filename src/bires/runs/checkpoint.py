@@ -36,7 +36,7 @@ class Checkpoint:
     arrays: dict[str, np.ndarray]
     """Learners, noise, keys and counters."""
     data: dict[str, Any]
-    """Sizes of the CSV files, running episodes, and what else is no array."""
+    """Sizes of the CSV files, running episodes, and what else is not an array."""
     replay: list[Segment] = field(default_factory=list)
 
 
@@ -163,7 +163,7 @@ class Store:
         return load_arrays(self.path / segment.file, segment.sha256)
 
     def set_aside(self, step: int) -> None:
-        """Keeps a damaged checkpoint under a name that no run takes up."""
+        """Keeps a damaged checkpoint under a name that no run reads."""
         folder = self.path / f"step-{step:012d}"
         aside = folder.with_name(f"damaged-{folder.name}")
         shutil.rmtree(aside, ignore_errors=True)

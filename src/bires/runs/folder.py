@@ -53,7 +53,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class Appender:
-    """A CSV file that only grows, by whole rows; `certain` says how much of it would survive a power cut."""
+    """A CSV file that only grows, by whole rows; `certain` is how much of it would survive a power cut."""
 
     def __init__(self, path: Path, columns: Sequence[str], size: int | None) -> None:
         if size is None:
@@ -126,7 +126,7 @@ class Folder:
     def write_members(
         self, config: Config, members: Sequence[Member], diverged: dict[int, int], end: bool = False
     ) -> None:
-        """members.csv: who they are and how they fare."""
+        """members.csv: the members and their status."""
         text = io.StringIO()
         columns = list(members[0].row())
         writer = csv.writer(text, lineterminator="\n")
@@ -143,7 +143,7 @@ class Folder:
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
     def lengthen(self, steps: int, members: Sequence[Member]) -> None:
-        """Makes a run one of more steps, not finished yet; the manifest says when, and how many it had."""
+        """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
         table = read_csv(self.path / "members.csv")
         diverged = {int(row["member"]): int(row["diverged_at"]) for row in table.rows() if row["status"] == "diverged"}
         data = json.loads((self.path / "manifest.json").read_text())
@@ -190,9 +190,9 @@ def version(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of the source, where there is one: of its repository, or as BIRES_COMMIT says (copies, containers)."""
-    if told := os.environ.get("BIRES_COMMIT"):
-        return told
+    """The commit of the source, where there is one: of its repository, or in BIRES_COMMIT (copies, containers)."""
+    if given := os.environ.get("BIRES_COMMIT"):
+        return given
     here = Path(__file__).resolve().parent
     try:
         ours, shown = (

@@ -1,4 +1,4 @@
-"""Who may write to a run folder, on one machine and on storage that several share.
+"""The lock of a run folder, on one machine and on storage that several share.
 
 The owner holds the kernel's lock on `.lock`, and counts in that file every `BEAT_S` seconds. Among processes of one
 machine the kernel's lock decides: it dies with its owner. Between machines it may not be seen, or outlive a node that
@@ -39,8 +39,8 @@ def machine() -> str:
     return f"{platform.node()} {boot}"
 
 
-def who(folder: Path) -> str:
-    """Who has a run folder, or had it when it was killed; nothing where nobody has."""
+def owner(folder: Path) -> str:
+    """The process that uses a run folder, or used it when it was killed; empty: none."""
     try:
         return (folder / ".lock").read_text().partition("\n")[0]
     except OSError:
@@ -78,11 +78,11 @@ class Lock:
             if self._is_ours():
                 self._file.truncate(0)
         except OSError:
-            pass  # storage that is gone: others will see that nobody counts
+            pass  # storage that is gone: others will see that the count stands still
         self._file.close()
 
     def lost(self) -> bool:
-        """False while the folder is ours, else raises `LostLock`; looks again if nobody has for a while."""
+        """False while the folder is ours, else raises `LostLock`; looks again after a pause."""
         if not self._taken and time.monotonic() - self._beaten > LOST_S / 2:
             self._beat()  # we were asleep, or storage was: make sure before anything is written
         if self._taken:
@@ -136,13 +136,13 @@ class Lock:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return file, False
-        try:  # somebody may have put another file there since we opened it
+        try:  # another process may have put another file there since we opened it
             return file, os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except OSError:
             return file, False
 
     def _write(self) -> None:
-        """Says that it is ours, in place: there is no moment at which the file is empty."""
+        """Writes our claim in place: the file is never empty."""
         with self._path.open("r+") as file:
             file.write(f"{self._claim}{self._count:012d}")
             file.truncate()

@@ -1,4 +1,4 @@
-"""Trained policies, out of a run's newest checkpoint."""
+"""Trained policies, from a run's newest checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Env
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
     members = grid.members(config)
     if not 0 <= member < len(members):
-        raise UserError(f"The run has members 0 to {len(members) - 1}; {member} was asked for.")
+        raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
     environment = recipe_of(config).build()
     program = make_program(config, members, environment.space, 1)
     learner = unflatten_learners(program, checkpoint, np.array([member]))
@@ -56,7 +56,8 @@ def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.n
     environment, actor = load_actor(config, member, newest_checkpoint(path))
     environment.close()
     space = environment.space
-    single = 3 if space.pixels else 1
+    single = (1, 3) if space.pixels else (0, 1)
+    """The dimensions of one observation: flat, or of the environment's shape."""
 
     @cache
     def structure() -> Any:
@@ -74,6 +75,6 @@ def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.n
                 f"{config.task}, {space.observation} numbers, or several."
             )
         scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
-        return scaled[0] if seen.size == space.observation and seen.ndim <= single else scaled
+        return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
     return policy

@@ -39,7 +39,7 @@ class Run:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
 
     def require_resumable(self) -> None:
-        """Refuses to continue a run of another format: its curve would change its meaning on the way."""
+        """Refuses to continue a run of another format: the two parts of its curve would not be comparable."""
         found = self.manifest.get("format")
         if found != FORMAT:
             raise UserError(
@@ -77,7 +77,7 @@ class Run:
         members, table = self.members, read_csv(self.path / name)
         for column in columns:
             if column not in table or (table.height and table[column].dtype == object):
-                what = "values that are no numbers" if column in table else "no column"
+                what = "values that are not numbers" if column in table else "no column"
                 raise UserError(f"{self.path / name} has {what} {column!r}. Put a good copy back, or leave it out.")
         if table.height and not np.isin(table["member"], members["member"]).all():
             raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")

@@ -63,7 +63,7 @@ def format_cell(value: Any) -> str:
 def read_csv(path: Path) -> Table:
     """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column.
 
-    Its last row may be half written, as somebody may be writing; a row like that elsewhere is damage.
+    The last row may be half written, if a run is writing it; such a row elsewhere is damage.
     """
     try:
         with path.open(newline="") as file:

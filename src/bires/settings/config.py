@@ -1,4 +1,4 @@
-"""What a run is: one frozen record, from which the command line is made and which the manifest keeps.
+"""The configuration of a run: a frozen record. The command line is made from it, and the manifest keeps it.
 
 Settings of all runs are fields of `Config`. Those of its agent, of planners and of its family of environments are
 records of their own (`bires.types.Setting`); their values are in `Config.own`.
@@ -19,7 +19,7 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
-from bires.types import Setting, Sight
+from bires.types import Setting, Sight, accepted
 
 
 def whole(text: str) -> int:
@@ -31,7 +31,7 @@ def whole(text: str) -> int:
 
 
 def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
-    """How the command line reads a number, and shows one that was left out."""
+    """How the command line reads a number, and shows one that was not given."""
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar=metavar,
@@ -42,11 +42,11 @@ def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
 
 
 class Omitted(int):
-    """A number that was left out."""
+    """A number that was not given."""
 
 
 class OmittedValues(tuple):
-    """Values that were left out."""
+    """Values that were not given."""
 
     __slots__ = ()
 
@@ -76,25 +76,25 @@ class Config:
     eta: tuple[float, ...] = (0.05,)
     """η, the weight of the forward term, in [0, 1]; rules without that term ignore it."""
     seed: tuple[Whole, ...] = (0,)
-    """The members' seeds."""
+    """Seeds of the members."""
     gamma: tuple[float, ...] = (0.99,)
     """γ, the discount."""
     steps: Whole = BY_AGENT
     """Environment steps of every member."""
     warmup: Whole = BY_AGENT
-    """First steps, with uniformly random actions and no update."""
+    """First steps, with random actions and without updates."""
     eval_every: Whole = BY_AGENT
-    """Steps between evaluations; there is one before the first step, too."""
+    """Steps between evaluations; the first evaluation is before the first step."""
     eval_episodes: Whole = 20
     """Noise-free episodes of an evaluation."""
     batch: Whole = BY_AGENT
-    """Transitions of an update."""
+    """Transitions in the batch of an update."""
     replay: Whole = BY_AGENT
-    """Transitions each member remembers."""
+    """Transitions that the replay of each member holds."""
     update_every: Whole = BY_AGENT
     """Environment steps from one update to the next."""
     hidden: tuple[Whole, ...] = VALUES_BY_AGENT
-    """Hidden layers of the networks (behind the convolutions, where there are pixels)."""
+    """Hidden layers of the networks (after the convolutions, for pixels)."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     log_every: Whole = 1_000
@@ -103,7 +103,7 @@ class Config:
     """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
 
     def __post_init__(self) -> None:
-        """Fills in what was left out: a configuration is always whole, and so is what the manifest keeps."""
+        """Fills in what was not given, so that a configuration, and the manifest, are always complete."""
         omitted = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Omitted | OmittedValues)]
         defaults = self.agent.run.get(self.sight) or next(iter(self.agent.run.values()))
         for name in omitted:
@@ -123,14 +123,26 @@ class Config:
 
     @property
     def sight(self) -> Sight:
-        """What its task shows."""
+        """The kind of observation of its task."""
         return "vector" if family_of(self.task) is None else "pixels"
 
     @property
     def own_settings(self) -> tuple[Setting, ...]:
-        """The settings that `own` has."""
+        """The settings whose values are in `own`."""
         family = family_of(self.task)
-        return (*self.agent.settings, *planners.SETTINGS, *(family.settings if family else ()))
+        return (*self.agent.settings, *self.planner_settings, *(family.settings if family else ()))
+
+    @property
+    def planner_settings(self) -> tuple[Setting, ...]:
+        """The settings of planning, with those of planners of the user's own."""
+        named: tuple[str | None, ...] = self.planner
+        named = named or tuple(registry.algorithm(name).planner for name in self.algorithm)
+        return planners.settings_of(named)
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """The settings of planning that may vary inside a population."""
+        return tuple(one.name for one in self.planner_settings if one.varies)
 
 
 def default_of(setting: Setting, sight: Sight) -> Any:
@@ -139,7 +151,7 @@ def default_of(setting: Setting, sight: Sight) -> Any:
 
 
 def refuse_foreign(config: Config, names: Iterable[str]) -> None:
-    """Refuses settings that belong to another agent, or to nobody."""
+    """Refuses settings of another agent or family, and unknown ones."""
     agent = config.agent
     for name in names:
         mine = ", ".join(flag(one.name) for one in agent.settings)
@@ -151,7 +163,7 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
             )
         if name in family_settings():
             raise UserError(
-                f"{flag(name)} is a setting of {family_settings()[name]}; {config.task!r} is not one of it."
+                f"{flag(name)} is a setting of {family_settings()[name]}; {config.task!r} does not belong to it."
             )
         raise unknown("setting", name, [*types(), *(one.name for one in config.own_settings)], "")
 
@@ -176,9 +188,9 @@ def to_json(config: Config) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Config:
-    """The configuration a manifest keeps. What its agent does not have (older manifests name it, too) is left out."""
+    """The configuration of a manifest. Settings that its agent does not have (in older manifests) are skipped."""
     common = {name: settled(name, value) for name, value in data.items() if name in types()}
-    bare = Config(**{name: common[name] for name in ("task", "algorithm") if name in common})
+    bare = Config(**{name: common[name] for name in ("task", "algorithm", "planner") if name in common})
     known = {setting.name for setting in bare.own_settings}
     return Config(**common, own={name: value for name, value in data.items() if name in known})
 
@@ -190,7 +202,7 @@ def types() -> dict[str, Any]:
 
 
 def settled(name: str, value: Any) -> Any:
-    """A setting as `Config` has it: of Python's own types, and a tuple where several values are allowed."""
+    """A value as `Config` stores it: of a built-in type, in a tuple where several values are allowed."""
     kind = types()[name]
     if get_origin(kind) is not tuple:
         return proper(name, value, kind)
@@ -198,7 +210,7 @@ def settled(name: str, value: Any) -> Any:
 
 
 def settled_own(setting: Setting, value: Any) -> Any:
-    """The same for a setting of an agent, a planner or a family; its bounds are checked, too."""
+    """The same for a setting of an agent, a planner or a family, with its bounds checked."""
     if not setting.varies:
         return bounded(setting, value)
     values = tuple(bounded(setting, one) for one in several(value))
@@ -217,29 +229,25 @@ def bounded(setting: Setting, value: Any) -> Any:
     found = proper(setting.name, value, kind)
     if isinstance(found, bool | str) or setting.low <= found <= setting.high:
         return found
-    what = "whole numbers" if setting.type is int else "numbers"
-    least = f" from {setting.low:g}" if setting.low > float("-inf") else ""
-    most = f" to {setting.high:g}" if setting.high < float("inf") else ""
     hint = f" ({setting.hint})" if setting.hint else ""
     given = f"{found:g}" if isinstance(found, float) else found
     if found != found or abs(found) == float("inf"):
         raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
-    raise UserError(f"{flag(setting.name)} was given {given}; accepted: {what}{least}{most}{hint}.")
+    raise UserError(f"{flag(setting.name)} was given {given}; accepted: {setting.accepted}{hint}.")
 
 
 def proper(name: str, value: Any, kind: Any) -> Any:
-    """One value: whole numbers may be 1e6, and numbers NumPy's."""
+    """One value, converted to its type; whole numbers may be written 1e6, and NumPy's numbers are accepted."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if number and (kind is float or (kind is int and float(value).is_integer())):
         return kind(value)
-    accepted = {int: "whole numbers", float: "numbers", bool: "True or False", str: "text"}
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
         return value
     if isinstance(value, kind) and not number:
         return value
-    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted[kind]}.")
+    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

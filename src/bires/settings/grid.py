@@ -12,6 +12,7 @@ from bires.agents import registry
 from bires.agents.base import Algorithm
 from bires.errors import UserError
 from bires.planning import registry as planners
+from bires.planning.base import PlannerSpec
 from bires.settings.config import Config
 
 
@@ -57,13 +58,13 @@ class Kind(NamedTuple):
     eta: float | None
     planner: str | None
     planning: tuple[Any, ...]
-    """The planner's numbers, in the order of `planners.VARYING`."""
+    """The planner's numbers, in the order of the settings."""
 
 
 def members(config: Config) -> list[Member]:
     """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
     kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, registry.algorithm(name)))
-    varying = config.agent.varying
+    varying, planned = config.agent.varying, config.planned
     rows = product(kinds, config.gamma, *(config.own[name] for name in varying), config.seed)
     return [
         Member(
@@ -75,29 +76,30 @@ def members(config: Config) -> list[Member]:
             gamma,
             dict(zip(varying, own, strict=True)),
             kind.planner,
-            dict(zip(planners.VARYING, kind.planning, strict=True)),
+            dict(zip(planned, kind.planning, strict=True)),
         )
         for index, (kind, gamma, *own, seed) in enumerate(rows)
     ]
 
 
 def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
-    """The kinds that one algorithm stands for; a number that a kind does not use does not split it."""
+    """The kinds of members of one algorithm. A number that a kind does not use makes no further kinds."""
     for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
-        if planner is not None and planners.planner(planner).kind == "mve" and rule != "td":
+        spec = planners.planner(planner) if planner is not None else None
+        if spec is not None and spec.kind.slope is not None and rule != "td":
             raise UserError(
                 f"--rule {rule} was given with planner {planner!r}, whose loss takes its place; use --rule td."
             )
-        name = registry.named(algorithm.agent, rule, planner)
+        short = spec.name if spec else None
+        name = registry.named(algorithm.agent, rule, short)
         etas = config.eta if rules.get(rule).bidirectional else (None,)
-        for eta, planning in product(etas, plannings(config, planner)):
-            yield Kind(name, rule, eta, planner, planning)
+        for eta, planning in product(etas, plannings(config, spec)):
+            yield Kind(name, rule, eta, short, planning)
 
 
-def plannings(config: Config, planner: str | None) -> Iterator[tuple[Any, ...]]:
+def plannings(config: Config, spec: PlannerSpec | None) -> Iterator[tuple[Any, ...]]:
     """Every combination of the numbers that a planner uses; None for the others."""
-    spec = planners.planner(planner) if planner is not None else None
     used = spec.numbers if spec else ()
     if spec is not None and (spec.rule is None or not rules.get(spec.rule).bidirectional):
         used = tuple(name for name in used if name != "planning_eta")
-    yield from product(*(config.own[name] if name in used else (None,) for name in planners.VARYING))
+    yield from product(*(config.own[name] if name in used else (None,) for name in config.planned))

@@ -30,8 +30,9 @@ def seeds(count: int) -> tuple[int, ...]:
 
 
 def changed(config: Config, **settings: Any) -> Config:
-    """The configuration with some other settings; with another agent, what was the old one's is left out."""
+    """The configuration with some settings changed; if the agent changes, settings of the old agent are dropped."""
     given = {**configs.to_json(config), **settings}
-    task, algorithm = given.pop("task"), configs.settled("algorithm", given["algorithm"])
-    known = {*configs.types(), *settings, *(one.name for one in Config(task, algorithm=algorithm).own_settings)}
+    task = given.pop("task")
+    bare = Config(task, **{name: configs.settled(name, given[name]) for name in ("algorithm", "planner")})
+    known = {*configs.types(), *settings, *(one.name for one in bare.own_settings)}
     return make_config(task, {name: value for name, value in given.items() if name in known})

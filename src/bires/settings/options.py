@@ -1,4 +1,4 @@
-"""How a run is carried out and what it tells: nothing here changes its results."""
+"""How a run is carried out and reported. Nothing here changes its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Cohorts = Literal["by-size", "threads", "processes"]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a display is told, at every logging interval and evaluation."""
+    """What a display gets at every logging interval and evaluation."""
 
     step: int
     steps: int
@@ -24,7 +24,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is carried out: nothing here changes its results."""
+    """How a run is carried out. Nothing here changes its results."""
 
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
@@ -35,13 +35,13 @@ class Options:
     keep_going: bool = False
     """Whether to go on without checkpoints when they cannot be written."""
     patience: float = 0.0
-    """Seconds to wait for a run folder that another process has."""
+    """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
 
 
 class Stopped(Exception):
-    """The run was asked to stop, and can be continued from the step given."""
+    """The run stopped on request, at a step from which it can be continued."""
 
     def __init__(self, step: int) -> None:
         super().__init__(f"stopped at step {step}")

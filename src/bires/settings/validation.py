@@ -1,10 +1,11 @@
-"""What no configuration may say: refused before anything is built. (Settings of agents check themselves.)"""
+"""Checks of a configuration, before anything is built. The bounds of an agent's settings are checked in `config`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import NamedTuple
 
 from bires import rules
 from bires.agents import registry
@@ -17,8 +18,25 @@ LARGEST = 2**31
 COUNTS = ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "update_every", "log_every")
 
 
+class Bounds(NamedTuple):
+    """The numbers that a setting of `Config` may have."""
+
+    low: float
+    high: float = math.inf
+    hint: str = ""
+
+
+BOUNDS: dict[str, Bounds] = {
+    "eta": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05"),
+    "gamma": Bounds(0.0, 1.0, "the paper uses 0.99"),
+    "seed": Bounds(0, 2**32 - 1),
+    "hidden": Bounds(1),
+    **{name: Bounds(1) for name in COUNTS},
+}
+
+
 def validate(config: Config) -> None:
-    """Refuses what cannot be meant, before anything is built."""
+    """Refuses a configuration that cannot be trained."""
     for name in types():
         settled(name, getattr(config, name))
     for name in config.algorithm:
@@ -28,10 +46,10 @@ def validate(config: Config) -> None:
     for name in config.planner:
         planners.planner(name)
     require_finite(config)
-    within("eta", config.eta, 0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05")
-    within("gamma", config.gamma, 0.0, 1.0, "the paper uses 0.99")
+    require_within("eta", config.eta)
+    require_within("gamma", config.gamma)
     for name in COUNTS:
-        if getattr(config, name) < 1:
+        if getattr(config, name) < BOUNDS[name].low:
             raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
     require_agent(config)
     require_distinct(config)
@@ -48,22 +66,23 @@ def require_finite(config: Config) -> None:
                 raise UserError(f"{flag(item.name)} was given {number}; accepted: finite numbers.")
 
 
-def within(name: str, values: Sequence[float], low: float, high: float, hint: str) -> None:
+def require_within(name: str, values: Sequence[float]) -> None:
+    low, high, hint = BOUNDS[name]
     for value in values:
         if not low <= value <= high:
             raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")
 
 
 def require_agent(config: Config) -> None:
-    """Refuses what the agent cannot see or do."""
+    """Refuses a task that the agent cannot observe, and sizes that it cannot have."""
     agent = config.agent
     if config.sight not in agent.run:
         able = [name for spec in registry.AGENTS.values() if config.sight in spec.run for name in spec.algorithms]
         raise UserError(
-            f"Task {config.task!r} shows {config.sight}; {config.algorithm[0]} sees {' or '.join(agent.run)}. "
-            f"Use --algorithm {able[0] if able else '…'}, or another task."
+            f"Task {config.task!r} has observations of the kind {config.sight}; {config.algorithm[0]} needs "
+            f"{' or '.join(agent.run)}. Use --algorithm {able[0] if able else '…'}, or another task."
         )
-    if len(config.hidden) < agent.layers or min(config.hidden) < 1:
+    if len(config.hidden) < agent.layers or min(config.hidden) < BOUNDS["hidden"].low:
         example = " ".join(str(size) for size in agent.run[config.sight]["hidden"])
         raise UserError(
             f"--hidden was given {list(config.hidden)}; accepted for {agent.title}: {agent.layers} or more layer sizes "
@@ -76,7 +95,7 @@ def require_agent(config: Config) -> None:
 
 def require_distinct(config: Config) -> None:
     """Refuses values that would make the same member twice."""
-    if min(config.seed) < 0 or max(config.seed) >= 2**32:
+    if min(config.seed) < BOUNDS["seed"].low or max(config.seed) > BOUNDS["seed"].high:
         raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
     own = {one.name: config.own[one.name] for one in config.own_settings if one.varies}
     for name, values in {"seed": config.seed, "gamma": config.gamma, **own}.items():

@@ -16,15 +16,15 @@ from bires.studies.together import log_of
 
 
 def serve(commands: int, replies: int) -> None:
-    """Runs the population that it is told, and replies how that ended; stops in order when the other side is gone."""
-    with os.fdopen(commands, "rb") as told:
-        task = json.loads(told.readline())
+    """Runs the population that it receives and replies how it ended; stops cleanly when the other side is gone."""
+    with os.fdopen(commands, "rb") as received:
+        task = json.loads(received.readline())
         log = log_of(Path(task["path"]))
         log.parent.mkdir(parents=True, exist_ok=True)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         for stream in (1, 2):
             os.dup2(output, stream)
-        threading.Thread(target=stop_at_end, args=(told,), daemon=True).start()
+        threading.Thread(target=stop_at_end, args=(received,), daemon=True).start()
         try:
             ending = attempt(task["config"], task["path"], task["settings"], task["command"])
         except Stopped as stopped:
@@ -36,9 +36,9 @@ def serve(commands: int, replies: int) -> None:
         os._exit(0)  # the thread still waits for the other side
 
 
-def stop_at_end(told: IO[bytes]) -> None:
-    """Asks this process to stop when there is nobody left to write to the pipe."""
-    told.read()
+def stop_at_end(received: IO[bytes]) -> None:
+    """Stops this process when the other end of the pipe is closed."""
+    received.read()
     os.kill(os.getpid(), signal.SIGTERM)
 
 

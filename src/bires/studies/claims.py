@@ -155,7 +155,7 @@ def fails(label: str, over: str, task: str | None = None) -> Claim:
 
 
 def share_of(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The mean of other as a share of base's; nan, which counts against both ends, where base's is not above zero."""
+    """The mean of other as a share of base's; nan, which widens the interval, if base's is not above zero."""
     reference = statistics.mean(base)
     return np.asarray(statistics.mean(other) / np.where(reference > 0, reference, np.nan))
 

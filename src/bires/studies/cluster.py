@@ -1,4 +1,4 @@
-"""Studies on a Ray cluster: every population is a task that goes on from its checkpoint wherever Ray starts it again.
+"""Studies on a Ray cluster: every population is a task that continues from its checkpoint on any node.
 
 A task gets plain data and leaves everything in the run folder, on storage that all nodes share; so Ray only has to find
 a node and to notice when one is lost. Progress is read from the run folders, too.
@@ -33,7 +33,7 @@ from bires.training.display import Display
 from bires.training.start import stoppable
 
 RETRIES = 100
-"""Of one population, after lost nodes, killed workers and orderly stops; what a user must mend is not tried again."""
+"""Of one population, after lost nodes, killed workers and clean stops; a user's errors are not tried again."""
 PATIENCE_S = 600.0
 """How long a task waits for a run folder whose last owner still seems to live: a node that only lost its network."""
 LOOK_S = 1.0
@@ -44,7 +44,7 @@ CONNECT_S = 5.0
 
 @dataclass(frozen=True)
 class Share:
-    """What a task asks of its node."""
+    """The resources that a task needs of its node."""
 
     cpus: int
     gpus: float
@@ -52,12 +52,12 @@ class Share:
 
 
 def over(address: str) -> Way:
-    """The way over the cluster at an address."""
+    """How to run populations on the cluster at an address."""
     return partial(everywhere, address)
 
 
 def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Display) -> Failures:
-    """All populations at once, as far as the cluster's nodes reach."""
+    """All populations at once, as far as the cluster has room."""
     if not jobs:
         return {}
     settings: Any = jax.config
@@ -75,7 +75,7 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
 
 
 def gather(ray: Any, tasks: Mapping[Any, Job], display: Display, stop: Any) -> Failures:
-    """Waits for all tasks; on the way out, whyever, none is left running."""
+    """Waits for all tasks; however it ends, no task is left running."""
     board, failures, ended = ProgressBoard(display, list(tasks.values())), Failures(), Counter[str]()
     left = list(tasks)
     try:
@@ -107,7 +107,7 @@ def result(ray: Any, task: Any) -> str | None:
     except ray.exceptions.RayError as error:
         if isinstance(error, ray.exceptions.RayTaskError) and not isinstance(error, Stopped):
             raise  # a defect of ours
-        # Lost, or told to leave, more often than is tried again.
+        # Its node was lost, or it was cancelled, more often than a task is tried again.
         return f"Given up after {RETRIES} attempts; the same command tries again. {error}"
     if "stopped" in ending:
         raise StudyStopped(ending["stopped"])
@@ -139,7 +139,7 @@ def shard(
     mark: str,
     command: list[str],
 ) -> dict[str, str]:
-    """The task: one population, from wherever it is to its end. An orderly stop of its node raises `Stopped`."""
+    """The task: one population, from its newest checkpoint to its end. An orderly stop of its node raises `Stopped`."""
     os.environ.update(surroundings)
     folder = Path(path).parent
     if not (folder / mark).exists():
@@ -187,7 +187,7 @@ def share(members: int, memory: int, nodes: Sequence[Mapping[str, float]], asked
 
 
 def environment(part: Share) -> dict[str, str]:
-    """What a task sets before JAX starts, so that it takes no more than its share."""
+    """What a task sets before JAX starts, so that it uses no more than its share."""
     variables = {"BIRES_CORES": str(part.cpus)}
     if 0 < part.gpus < 1:
         variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * part.gpus:.3f}"
@@ -195,7 +195,7 @@ def environment(part: Share) -> dict[str, str]:
 
 
 def connect(address: str) -> Any:
-    """Ray, connected to a cluster, or to one of its own on this machine; silent."""
+    """Ray, connected to a cluster or to a local one, without its messages."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns
     try:
@@ -229,4 +229,4 @@ def require_listener(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), CONNECT_S).close()
     except (OSError, OverflowError) as error:
-        raise UserError(f"--ray was given {address!r}, where nobody answers ({error}). {ACCEPTED}") from error
+        raise UserError(f"--ray was given {address!r}, where nothing answers ({error}). {ACCEPTED}") from error

@@ -1,4 +1,4 @@
-"""In what runs differ from the paper's settings: everything but who their members are."""
+"""In which settings runs differ from the paper's, apart from the settings of members."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.studies.records import Part, Study
 
-WHO = ("task", "algorithm", "eta", "planning_eta", "seed", "log_every", "model")
+SUBJECT = ("task", "algorithm", "eta", "planning_eta", "seed", "log_every", "model")
 """Settings that are the study's subject, or do not touch a curve."""
-TOLD = ("steps", "eval_episodes", "protocol")
-"""Settings that are told in other words."""
+ELSEWHERE = ("steps", "eval_episodes", "protocol")
+"""Settings that the report shows elsewhere."""
 LEARNED = ("model_scale", "ensemble")
 """Settings of learned models."""
 
@@ -47,7 +47,7 @@ def departures(study: Study, panels: Sequence[Panel]) -> list[str]:
 def differing(config: Config, wanted: Config, learned: bool) -> dict[str, str]:
     """Setting → what it would be in the paper."""
     ours, theirs = configs.to_json(config), configs.to_json(wanted)
-    unlike = [name for name in theirs if name not in (*WHO, *TOLD) and ours.get(name) != theirs[name]]
+    unlike = [name for name in theirs if name not in (*SUBJECT, *ELSEWHERE) and ours.get(name) != theirs[name]]
     return {name: shown(theirs[name]) for name in unlike if matters(name, config, learned)}
 
 

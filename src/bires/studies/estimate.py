@@ -1,4 +1,4 @@
-"""What a study would take: members, steps, memory, and time from a short measurement on this machine."""
+"""The cost of a study: members, steps, memory, and time from a short measurement on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bires.training.plan import Plan, make_plan
 SECONDS = 4.0
 """About how long the steps of a population are timed."""
 EPISODE = 1_000
-"""Steps of an episode, as far as one can know beforehand: DMControl's, and the time limit of MuJoCo's tasks."""
+"""Assumed steps of an episode: DMControl's, and the time limit of MuJoCo's tasks."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def memory(job: Job) -> int:
 
 
 def environment_seconds(plan: Plan) -> float:
-    """Seconds for one step of every member's environment, when all processes that have some step them at once."""
+    """Seconds for one step of every member's environment, when all worker processes step theirs at once."""
     environment = plan.recipe.build()
     low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
     action = ((low + high) / 2).astype(np.float32)
@@ -88,7 +88,7 @@ def environment_seconds(plan: Plan) -> float:
 
 
 def step_seconds(plan: Plan) -> float:
-    """Seconds of one step of the whole population with its updates, timed in a run that is thrown away."""
+    """Seconds of one step of the whole population with its updates, timed in a temporary run."""
     short = replace(
         plan.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
     )

@@ -57,7 +57,7 @@ def get(name: str) -> Study:
 
 
 def jobs(name: str, scale: str, out: Path, overrides: Mapping[str, Any]) -> list[Job]:
-    """The populations of a study. ``overrides`` are settings of the user's own, above those of study and scale."""
+    """The populations of a study. ``overrides`` are the user's settings; they replace those of study and scale."""
     study = get(name)
     require(name, study)
     return [

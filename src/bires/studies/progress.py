@@ -1,4 +1,4 @@
-"""One display of many populations that run elsewhere: it reads what they write into their run folders."""
+"""One display of many populations that run in other processes: it reads their run folders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bires.runs.lock import who
+from bires.runs.lock import owner
 from bires.runs.run import Run
 from bires.settings import grid
 from bires.settings.options import Progress
@@ -19,7 +19,7 @@ TAIL = 4096
 
 
 class ProgressBoard:
-    """What the populations of a study are at. On a terminal all at once, elsewhere a line for each evaluation."""
+    """The progress of the populations of a study: a live table on a terminal, else a line for each evaluation."""
 
     def __init__(self, display: Display, jobs: Sequence[Job]) -> None:
         self._display = display
@@ -41,8 +41,8 @@ class ProgressBoard:
         self._display.show("\n".join([*(self._line(job) for job in running), total]))
 
     def _greet(self, job: Job) -> None:
-        """Says who has taken up a population, whenever that changes."""
-        before, now = self._owners.get(job.path, ""), who(job.path)
+        """Shows which process trains a population, whenever that changes."""
+        before, now = self._owners.get(job.path, ""), owner(job.path)
         self._owners[job.path] = now
         if now and now != before:
             self._display.say(f"{name(job)}: {now}")
@@ -70,7 +70,7 @@ def name(job: Job) -> str:
 
 
 def progress(job: Job, step: int, evaluated: bool) -> Progress:
-    """What a run folder says of itself."""
+    """What a run folder shows of its progress."""
     run = Run(job.path)
     table = run.evaluations
     newest = table.where(table["step"] == max(table["step"], default=0))

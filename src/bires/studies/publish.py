@@ -117,24 +117,27 @@ def percent(found: Estimate) -> str:
 
 
 def minus(text: str) -> str:
-    """Numbers as pages have them."""
+    """Numbers as the pages show them."""
     return re.sub(r"-(?=[\d∞])", "−", text.replace("%", " %"))
 
 
 def claims_block(name: str, panels: Sequence[Panel]) -> str:
-    """What is known over all tasks, the study's claims beside it, and in what the runs are not the paper's."""
+    """The totals over all tasks, the study's claims, and in which settings the runs differ from the paper's."""
     found = about(panels, study_of(name, panels), "")
     heads = ["claim of the paper", "paper", "ours [95 % interval]", "intervals", "verdict"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [
         f"| {c.statement} | {c.paper or '–'} | {measured(c)} | {c.interval or '–'} | **{c.answer}** |"
         for c in found.claims
+        if c.answer != "no data"
     ]
-    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in found.notes)])
+    waiting = len(found.claims) - (len(lines) - 2)
+    notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
+    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in notes)])
 
 
 def totals_lines(panels: Sequence[Panel]) -> list[str]:
-    """A table of the totals, where several tasks were run, and which of them the ratio leaves out."""
+    """A table of the totals, where several tasks were run, and which of them the ratio skips."""
     found = [total for total in totals(panels) if total.interval]
     if not found or len(found) > MANY or max(total.count for total in found) < 2:
         return []

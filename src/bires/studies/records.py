@@ -1,4 +1,4 @@
-"""What there is to reproduce: one short record per figure of the paper."""
+"""The studies: one short record per figure of the paper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Part:
     tasks: tuple[str, ...]
     settings: Mapping[str, Any]
     suffix: str = ""
-    """Tells its run folders from those of another part with the same task."""
+    """Distinguishes its run folders from those of another part with the same task."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of a study is run: settings in place of the paper's, and at most so many seeds."""
+    """How much of a study is run: settings in place of the paper's, and the largest number of seeds."""
 
     summary: str
     settings: Mapping[str, Any] = field(default_factory=dict)

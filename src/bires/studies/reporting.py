@@ -1,4 +1,4 @@
-"""A study's report: its claims judged by the curves there are, and how far these are from the paper's scale."""
+"""A study's report: its claims judged by the available curves, and how these differ from the paper's scale."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bires.studies.records import STUDIES, Part, Study
 
 
 def report(runs: Sequence[Run], out: Path, name: str | None, command: str) -> Found:
-    """Writes the report of some runs; of a study, if they are a study's."""
+    """Writes the report of some runs, with the claims of their study if they belong to one."""
     panels = collect(run for run in runs if run.evaluations.height)
     found = find(panels)
     write_found(found, out, about(panels, name or guess(panels), command))

@@ -1,4 +1,4 @@
-"""Running a study: what is finished stays, what is half done goes on, what is missing is begun."""
+"""Runs a study: finished populations stay, half-done ones continue, missing ones are begun."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bires.training.start import start
 Failures = dict[Path, str]
 """Run folder → why it could not be run."""
 Way = Callable[[Sequence[Job], Options, Display], Failures]
-"""How to get through a list of populations: on this machine (`bires.studies.together`) or on a cluster
+"""How to run a list of populations: on this machine (`bires.studies.together`) or on a cluster
 (`bires.studies.cluster`)."""
 
 
@@ -34,7 +34,7 @@ class StudyStopped(Stopped):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the populations of a study."""
+    """The results of the populations of a study."""
 
     runs: tuple[Run, ...]
     """All that have a curve, finished or not."""
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def attempt(config: dict[str, Any], path: str, settings: dict[str, Any], command: list[str]) -> dict[str, str]:
-    """One population, as plain data, from wherever it is to its end: nothing, or how it `failed` or `stopped`.
+    """One population, as plain data, from its newest checkpoint to its end: nothing, or how it `failed` or `stopped`.
 
     Raises `bires.settings.options.Stopped` when the process is asked to stop, unless something must be mended first.
     """

@@ -38,7 +38,7 @@ LOOK_S = 0.5
 STOP_S = 300.0
 """How long populations may take to write their checkpoints when everything is stopped."""
 MEMORY_SHARE = 0.85
-"""How much of the free memory populations that run together may plan with."""
+"""The share of the free memory that populations may use together."""
 RESTARTS = 3
 """How often a population whose process was lost is started again."""
 TAIL = 2_000
@@ -47,7 +47,7 @@ TAIL = 2_000
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine has, seen by a process that ends again: this one must not hold an accelerator."""
+    """The hardware of this machine, read by another process, as this one must not hold an accelerator."""
 
     platform: str
     cores: int
@@ -64,14 +64,14 @@ class Running:
     job: Job
     process: subprocess.Popen[bytes]
     lifeline: int
-    """A pipe's end; the population stops in order when it is closed."""
+    """One end of a pipe; the population stops cleanly when it is closed."""
     replies: int
     begun: float
     first_step: int
 
 
 def at_once(count: int | None, minutes: float | None) -> Way:
-    """The way of several populations at a time, for at most some minutes; None: as many as fit, without a limit."""
+    """How to run several populations at a time, for some minutes at most; None: as many as fit, without a limit."""
     if count is not None and count < 1:
         raise UserError(f"--at-once was given {count}; accepted: whole numbers from 1.")
     if minutes is not None and not 0 < minutes < float("inf"):
@@ -102,8 +102,8 @@ def run_together(
 def default_count(machine: Machine) -> int:
     """How many populations fill the machine: on a CPU one per core, beside a GPU three for every eight cores.
 
-    On a CPU a population that has one core waits for nobody. Beside a GPU more programs than that only compete in
-    starting kernels (docs/performance.md).
+    On a CPU a population that has a core of its own does not wait for others. Beside a GPU more programs than that
+    only compete in starting kernels (docs/performance.md).
     """
     if machine.platform == "cpu":
         return machine.cores
@@ -128,7 +128,7 @@ def look_at_machine() -> Machine:
     quiet = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     done = subprocess.run([sys.executable, "-c", PROBE], env=quiet, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise UserError(f"JAX does not start on this machine; `bires doctor` says more. It said:\n{done.stderr}")
+        raise UserError(f"JAX does not start on this machine; `bires doctor` shows more. The error was:\n{done.stderr}")
     platform, memory = json.loads(done.stdout.splitlines()[-1])
     variables = (mps.environment() or {}) if platform == "gpu" else {}
     return Machine(platform, hardware.cores(), memory or hardware.free_memory(), variables)
@@ -158,7 +158,7 @@ class PopulationScheduler:
             while self.running or waiting:
                 self._begin(waiting, late)
                 if self._stopping(stop):
-                    raise StudyStopped(self._told(len(jobs)))
+                    raise StudyStopped(self._stopped(len(jobs)))
                 time.sleep(LOOK_S)
                 for one in [one for one in self.running if one.process.poll() is not None]:
                     self._end(one, waiting)
@@ -166,7 +166,7 @@ class PopulationScheduler:
         finally:
             self._stop_all()
         if late:
-            raise StudyStopped(self._told(len(jobs)))
+            raise StudyStopped(self._stopped(len(jobs)))
         return self.failures
 
     def _stopping(self, stop: Callable[[], bool]) -> bool:
@@ -178,7 +178,7 @@ class PopulationScheduler:
             return True
         return False
 
-    def _told(self, count: int) -> str:
+    def _stopped(self, count: int) -> str:
         return f"stopped with {self.ended['done']} of {count} populations done"
 
     def _begin(self, waiting: list[Job], late: list[Job]) -> None:
@@ -201,7 +201,7 @@ class PopulationScheduler:
                 self.running.append(self._launch(job))
 
     def _fits(self, job: Job) -> bool:
-        """Whether there is memory for it beside the others; one that is alone says itself what would fit."""
+        """Whether there is memory for it beside the others; one that runs alone reports itself what would fit."""
         if job.path not in self.memory:
             self.memory[job.path] = estimate.memory(job)
         together = sum(self.memory[one.job.path] for one in self.running) + self.memory[job.path]

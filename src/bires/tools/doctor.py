@@ -24,7 +24,7 @@ from bires.machine import hardware, mps
 from bires.tools import video
 
 State = Literal["ok", "advice", "absent", "broken"]
-"""`broken`: training does not work. `advice`: it works, worse than it could. `absent`: an option that is not there."""
+"""`broken`: training does not work. `advice`: it could work better. `absent`: an optional part is missing."""
 MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 JAX_SETTINGS = ("JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS", "XLA_FLAGS")
@@ -34,7 +34,7 @@ GIGABYTE = 10**9
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: State
@@ -56,7 +56,7 @@ def doctor(as_json: bool) -> int:
 
 
 def examined(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A check that itself breaks is a finding."""
+    """A check that raises is a finding, too."""
     try:
         yield from check()
     except Exception:
@@ -157,7 +157,7 @@ def cores() -> Iterator[Finding]:
 
 
 def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
-    """Cores' worth of time that a container may use, or None."""
+    """The cores that a container may use, or None."""
     try:
         limit, period = path.read_text().split()
         return None if limit == "max" else int(limit) / int(period)
@@ -177,7 +177,7 @@ def room() -> Iterator[Finding]:
 
 
 def disk(what: str, path: Path, fix: str) -> Finding:
-    """Whether there can be written, and how much."""
+    """Whether a folder can be written to, and how much fits."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

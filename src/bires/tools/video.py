@@ -84,7 +84,7 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
     while True:
         action = actor(observation[None])[0]
         if not np.isfinite(action).all():
-            raise UserError(f"Member {member} has diverged: its actions are no numbers. See `status` in members.csv.")
+            raise UserError(f"Member {member} has diverged: its actions are not numbers. See `status` in members.csv.")
         outcome = environment.step(action)
         observation = outcome.observation
         rewards.append(outcome.reward)
@@ -95,7 +95,7 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
 
 
 def shoot(film: Film, backends: Sequence[str]) -> tuple[str, dict[str, float]]:
-    """Films with the first GL library that works; says which."""
+    """Films with the first GL library that works; returns its name, too."""
     failures: dict[str, str] = {}
     for backend in backends:
         done = render([], backend, json.dumps(asdict(film)))
@@ -104,10 +104,10 @@ def shoot(film: Film, backends: Sequence[str]) -> tuple[str, dict[str, float]]:
         if done.returncode == 2:
             raise UserError(done.stderr.strip())
         failures[backend] = last_line(done.stderr)
-    if len(failures) > 1 and len(set(failures.values())) == 1:  # whatever the library: it is something else
+    if len(failures) > 1 and len(set(failures.values())) == 1:  # the same with every library: the cause is another one
         raise UserError(f"{film.recipe['id']} could not be drawn: {failures[backends[0]]}")
-    told = [f"  {backend}: {reason}" for backend, reason in failures.items()]
-    raise UserError("\n".join(["No picture could be drawn here:", *told, GL_ADVICE]))
+    reasons = [f"  {backend}: {reason}" for backend, reason in failures.items()]
+    raise UserError("\n".join(["No picture could be drawn here:", *reasons, GL_ADVICE]))
 
 
 def chosen_backends() -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def has_ffmpeg() -> bool:
 
 
 def require_writable(video: Path) -> None:
-    """Refuses before anything is played what could not be written after it."""
+    """Refuses a file that could not be written, before anything is played."""
     if video.suffix not in (".mp4", ".gif"):
         raise UserError(f"--video was given {video}; accepted: a name that ends in .mp4 or .gif.")
     if video.suffix == ".mp4" and not has_ffmpeg():

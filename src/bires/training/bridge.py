@@ -7,7 +7,7 @@ answer says that the program shall end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -67,15 +67,13 @@ class EnvironmentBridge(EnvironmentHost):
         if self.simulator is not None:
             self.simulator.forget(member, range(since, self._clock))
 
-    def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[Any, bool]:
-        """The first round of the simulator's answers (see `SimulatorModel.first`)."""
+    def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
         assert self.simulator is not None
         return self.simulator.first(positions, *actions), self._going()
 
-    def imagine_on(self, action: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The next round of a rollout."""
+    def imagine_on(self, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
         assert self.simulator is not None
-        return self.simulator.further(action), self._going()
+        return self.simulator.further(*actions), self._going()
 
     def _going(self) -> bool:
         return self._clock < self._stop and not self.pool.failures
@@ -87,7 +85,7 @@ class EnvironmentBridge(EnvironmentHost):
     def _gather(self) -> Incoming:
         """The arrays' rows as the device takes them, valid until the next step begins.
 
-        Here, and only here, a game's rewards are clipped to their signs.
+        Here, and only here, rewards are clipped to their signs, where the family of environments says so.
         """
         self.pool.wait(0)
         if self.simulator is not None:

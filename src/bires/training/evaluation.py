@@ -28,7 +28,7 @@ def evaluation_environments(members: int, episodes: int, workers: int) -> int:
 class EvaluationBridge(EvaluationHost):
     """The evaluation environments of one cohort: a group of the pool, some for each member.
 
-    The program that acts in them (`bires.population.step.evaluate_members`) asks here for every step.
+    The program that acts in them (`bires.population.evaluation.evaluate_members`) asks here for every step.
     """
 
     def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:

@@ -66,7 +66,7 @@ class Plan:
     def columns(self) -> tuple[str, ...]:
         """Columns of metrics.csv that the agent, planners and models add."""
         learning = self.program.learning
-        more = PLANNING_SUMS if self.program.planner else ()
+        more = PLANNING_SUMS if self.program.planning else ()
         return (*self.program.metrics, *more, *(model_columns(learning) if learning else ()))
 
     @property
@@ -141,7 +141,7 @@ def make_plan(
     worthwhile = hardware.processes_pay(count, config.steps, each, step_s)
     processes = choose_processes(options, recipe, worthwhile, folder)
     placement = hardware.place(count, each, processes)
-    ahead = placement.ahead and program.planner is None
+    ahead = placement.ahead and program.planning is None
     asked = options.workers
     if asked is None and processes and placement.platform == "cpu":
         asked = count if ahead and placement.spare else 0

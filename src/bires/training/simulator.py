@@ -13,42 +13,43 @@ import numpy as np
 from bires.envs.pool import OracleNeeds, Pool
 from bires.envs.slots import ACTIVE
 from bires.population.imagination import imagined_shapes
+from bires.population.planners import kind_of, size_of
 from bires.population.program import Program
 from bires.settings.grid import Member
 
 
 def oracle_needs(program: Program, physics: int, members: int) -> OracleNeeds | None:
     """What the oracle of some members needs; None: they do not plan with the simulator."""
-    if program.planner is None or not program.oracle:
+    if program.planning is None or not program.oracle:
         return None
-    return OracleNeeds(physics, members * program.batch * max(1, program.planner.steps))
+    return OracleNeeds(physics, members * program.batch * max(use.width for use in program.planning.uses))
 
 
 def kept_states(program: Program) -> tuple[str, ...]:
-    """Which physics states of a transition are kept: Dyna starts before it, MVE after it."""
-    planner = program.planner
-    if planner is None or not program.oracle:
+    """Which physics states of a transition are kept: those in which rollouts begin."""
+    if program.planning is None or not program.oracle:
         return ()
-    return ("before",) * (planner.steps > 0) + ("after",) * (planner.horizon > 0)
+    starts = {use.kind.start for use in program.planning.uses}
+    return tuple(name for name in ("before", "after") if name in starts)
 
 
 class SimulatorModel:
     """The simulator as the model of one cohort's planners."""
 
     def __init__(self, pool: Pool, members: Sequence[Member], program: Program) -> None:
-        assert program.planner is not None
+        assert program.planning is not None
         self.pool, self.count = pool, len(members)
-        self.batch = program.batch
+        self.batch, self.uses = program.batch, program.planning.uses
         shape = (len(members), program.capacity, pool.arrays.physics.shape[1])
         self.states = {name: np.zeros(shape) for name in kept_states(program)}
         """Physics states by position in the replay: (members, capacity, ·)."""
-        self.steps = np.array([member.planning["planning_steps"] or 0 for member in members])
-        self.horizon = np.array([member.planning["horizon"] or 0 for member in members])
-        shapes = imagined_shapes(program, len(members))
-        self.blank = tuple(None if x is None else np.zeros(x.shape, x.dtype) for x in shapes)
-        """Empty answers, in the two shapes."""
-        self._walkers: list[Question] = []
-        self._walked = 0
+        self.sizes = [[size_of(m) if kind_of(m) is use.kind else (0, 0) for m in members] for use in self.uses]
+        """Width and depth of each member's rollouts, for each kind of planner."""
+        self.blank = [np.zeros(x.shape, x.dtype) for x in imagined_shapes(program, len(members))]
+        """Empty answers about one step, for each kind of planner."""
+        self._under_way: list[list[Question]] = []
+        """The rollouts of each kind, as far as they were asked about."""
+        self._step = 0
 
     def keep(self, clock: int) -> None:
         """Stores the states of the transition that step ``clock`` made."""
@@ -62,38 +63,36 @@ class SimulatorModel:
         for states in self.states.values():
             states[member, np.array(steps, int) % states.shape[1]] = 0.0
 
-    def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Asks the simulator for what was drawn: Dyna's answers, and the first step of MVE's rollouts."""
+    def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The first step of all rollouts; the answers of each kind of planner."""
         index = positions.astype(int)
         active = self.pool.arrays.status[: self.count] == ACTIVE
-        nearby, walked = (None if blank is None else blank.copy() for blank in self.blank)
-        asks: list[Question] = []
-        if nearby is not None:
-            asks = [
-                Question(i, self.states["before"][i, index[i]], actions[0][i, p], nearby[i, p])
+        rows = [blank.copy() for blank in self.blank]
+        self._step = 1
+        self._under_way = [
+            [
+                Question(i, w, self.states[use.kind.start][i, index[i]], actions[n][i, w], rows[n][i, w])
                 for i in np.flatnonzero(active)
-                for p in range(self.steps[i])
+                for w in range(self.sizes[n][i][0])
             ]
-        self._walkers, self._walked = [], 1
-        if walked is not None:
-            self._walkers = [
-                Question(i, self.states["after"][i, index[i]], actions[-1][i], walked[i])
-                for i in np.flatnonzero(active & (self.horizon > 0))
-            ]
-        self._ask(asks + self._walkers)
-        return nearby, walked
-
-    def further(self, action: np.ndarray) -> np.ndarray:
-        """The next step of the rollouts that are long enough."""
-        blank = self.blank[1]
-        assert blank is not None
-        walked, t = blank.copy(), self._walked
-        self._walkers = [
-            Question(w.who, w.state, action[w.who], walked[w.who]) for w in self._walkers if t < self.horizon[w.who]
+            for n, use in enumerate(self.uses)
         ]
-        self._walked += 1
-        self._ask(self._walkers)
-        return walked
+        self._ask([question for questions in self._under_way for question in questions])
+        return tuple(rows)
+
+    def further(self, *actions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The next step of the rollouts that are long enough; the answers of each kind that has such."""
+        on = [n for n, use in enumerate(self.uses) if use.depth > self._step]
+        rows = {n: self.blank[n].copy() for n in on}
+        for n, action in zip(on, actions, strict=True):
+            self._under_way[n] = [
+                Question(q.who, q.round, q.state, action[q.who, q.round], rows[n][q.who, q.round])
+                for q in self._under_way[n]
+                if self._step < self.sizes[n][q.who][1]
+            ]
+        self._step += 1
+        self._ask([question for n in on for question in self._under_way[n]])
+        return tuple(rows.values())
 
     def _ask(self, asks: Sequence[Question]) -> None:
         """One round: fills each question's rows, and moves its states on."""
@@ -115,5 +114,5 @@ class SimulatorModel:
 class Question:
     """A batch of states and actions of one member, and where the answers go."""
 
-    def __init__(self, who: Any, state: np.ndarray, action: np.ndarray, rows: np.ndarray) -> None:
-        self.who, self.state, self.action, self.rows = int(who), state, action, rows
+    def __init__(self, who: Any, round: int, state: np.ndarray, action: np.ndarray, rows: np.ndarray) -> None:
+        self.who, self.round, self.state, self.action, self.rows = int(who), round, state, action, rows

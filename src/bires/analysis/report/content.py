@@ -41,7 +41,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class About:
-    """What a report says of itself."""
+    """How a report was made."""
 
     title: str
     summary: str

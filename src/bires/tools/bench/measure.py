@@ -33,7 +33,7 @@ CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
 """Steps of the run whose plan is measured."""
 DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
-"""What Stable-Baselines3 takes for DQN on vectors if nobody says otherwise: its users' sizes."""
+"""The defaults of Stable-Baselines3 for DQN on vectors."""
 
 
 def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
@@ -52,7 +52,7 @@ def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> f
 
 
 def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds: float) -> list[float]:
-    """`best_rate` of several things in turns, so that a busy moment of the machine meets all of them."""
+    """`best_rate` of several functions alternately, so that a busy moment of the machine affects all of them."""
     found = [[best_rate(work, per_call, seconds / 8) for work in works] for _ in range(4)]
     return [max(rates) for rates in zip(*found, strict=True)]
 
@@ -116,7 +116,7 @@ def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
 
 
 @dataclass
-class Bench:
+class MeasuredPopulation:
     """A population past its warm-up, ready to be stepped with or without its environments."""
 
     runner: CohortRunner
@@ -153,7 +153,7 @@ class Still:
 
 
 def updates(cohort: Cohort, start: int, count: int) -> int:
-    """So many updates of a cohort, with the steps between them; the next step's number."""
+    """Some updates of a cohort, with the steps between them; returns the number of the next step."""
     pool, still, stop = cohort.pool, Still(cohort.pool), start + count * cohort.program.update_every
     cohort.bridge.pool = still  # type: ignore[assignment]
     cohort.run(start, stop)
@@ -186,12 +186,12 @@ def plain(task: str, space: Space, rule: str, members: int) -> Config:
     return make_config(task, settings | sizes)
 
 
-def build(task: str, rule: str, members: int, options: Options = Options()) -> Bench:  # noqa: B008
+def build(task: str, rule: str, members: int, options: Options = Options()) -> MeasuredPopulation:  # noqa: B008
     """A population of one rule."""
     return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
 
 
-def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> Bench:  # noqa: B008
+def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> MeasuredPopulation:  # noqa: B008
     """A population as it would be planned for a long run, with so many evaluation environments per member."""
     capacity = PIXEL_CAPACITY if config.sight == "pixels" else CAPACITY
     plan = make_plan(replace(config, replay=capacity, steps=LONG), options)
@@ -201,7 +201,7 @@ def population(config: Config, options: Options = Options(), evaluation_envs: in
     except BaseException:
         runner.close()
         raise
-    return Bench(runner, len(plan.members), capacity)
+    return MeasuredPopulation(runner, len(plan.members), capacity)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
@@ -209,8 +209,8 @@ def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
     if isinstance(storage, Frames):
         members, slots, size = storage.frames.shape
         frames = rng.integers(0, 256, (members, slots, size), np.uint8)
-        numbers = np.zeros((members, slots, 3), np.float32)
-        numbers[..., 2] = 1.0
+        numbers = np.zeros(storage.numbers.shape, np.float32)
+        numbers[..., -1] = 1.0
         return Frames(frames, np.zeros((members, slots), bool), numbers)  # type: ignore[arg-type]
     rows = rng.standard_normal(storage.shape, np.float32)
     if space.choices:

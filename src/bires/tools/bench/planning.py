@@ -21,11 +21,11 @@ from bires.types import Space, Transition
 
 ALGORITHMS = ("dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
 ROWS = 256
-"""States that the oracle is asked about in turn."""
+"""States that the oracle starts from, one after another."""
 
 
 def measured(task: str, seconds: float, members: int) -> dict[str, Any]:
-    """All of it, in one run."""
+    """All measurements of planning."""
     made = recipe(task, "modern")
     space = probe(made)
     peak = measure.sgemm_peak(seconds / 4)

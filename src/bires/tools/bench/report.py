@@ -23,11 +23,11 @@ from bires.tools.bench import planning as costs
 from bires.types import Space
 
 SIZES = {"cpu": (1, 4, 10), "accelerator": (1, 8, 35, 175, 330)}
-"""Populations that are measured unless others are asked for."""
+"""Populations that are measured by default."""
 SPEEDS = ("one_agent", "whole_machine")
 """What is compared with peers."""
 ROUNDS = 2
-"""Turns that peers and this package take."""
+"""Rounds in which peers and this package are measured alternately."""
 PEERS = Path(__file__).parents[4] / "benchmarks" / "peers" / "run.py"
 
 
@@ -39,7 +39,7 @@ def bench(
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     if peers is not None and not (peers.is_file() and os.access(peers, os.X_OK)):
         raise UserError(
-            f"--peers was given {peers}, which is no program; `make bench` sets one up: .venv-peers/bin/python."
+            f"--peers was given {peers}, which is not a program; `make bench` sets one up: .venv-peers/bin/python."
         )
     if seconds <= 0 or min(populations, default=1) < 1:
         raise UserError(
@@ -97,7 +97,7 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
 def in_turns(
     task: str, space: Space, populations: tuple[int, ...], seconds: float, python: Path
 ) -> dict[str, list[dict[str, Any]]]:
-    """Peers and this package in turns, so that a busy minute of the machine meets both; of each its best round.
+    """Peers and this package alternately, so that a busy minute of the machine affects both; the best round of each.
 
     One agent is compared with one, and the largest population with the whole machine.
     """
