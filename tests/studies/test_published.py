@@ -16,7 +16,7 @@ from bires.studies import publish
 from bires.studies.reporting import about
 from tests.synthetic import PAIR, make_run, three_runs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COLLECTIONS = publish.collections(ROOT / "results")
 PAGES = [
     ROOT / "README.md",
