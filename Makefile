@@ -25,10 +25,10 @@ test: .venv/.dev  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 test-all: test  ## the slow tests too
-	$(BIN)/pytest -q -n 2 -m slow
+	$(BIN)/pytest -q -n 2 --dist worksteal -m slow
 
 format: .venv/.dev  ## format and mend what can be mended
 	$(BIN)/ruff format .

@@ -1,25 +1,92 @@
-"""One CPU device per core and one compilation cache for the whole session, as in a user's process."""
+"""The settings under which all tests run: what they compile, how long they keep it, and the settings of a quick run.
 
-import pytest
+Most of the time goes into compiling programs that run for a moment. Hence LLVM does not optimise them, and one cache
+keeps all of them for this process, the processes that tests start (they inherit the variables), and the next session.
+"""
 
-from bires.machine import hardware
+import ctypes
+import gc
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+CACHE = Path(__file__).parents[1] / ".pytest_cache" / "d" / "xla"
+LEVEL = "--xla_backend_optimization_level=0"
+if LEVEL not in os.environ.get("XLA_FLAGS", ""):  # workers inherit it
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {LEVEL}".strip()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
+import bires  # noqa: E402
+from bires.machine import hardware  # noqa: E402
+from bires.runs.run import Run  # noqa: E402
+
+pytest.register_assert_rewrite("tests.helpers")
+
+from tests.helpers import QUICK  # noqa: E402
 
 hardware.prepare()
-hardware.FLOPS_FOR_SEVERAL_COHORTS = 0.0
-"""Populations of tests are small; they are split all the same, as real ones are."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def memory():
+    """Gives back what a module's programs took: there are thousands of them."""
+    yield
+    jax.clear_caches()
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except AttributeError:  # not the C library of GNU
+        pass
+
+
+@pytest.fixture
+def split(monkeypatch):
+    """Splits a population over the cores as a real one is; those of tests are so small that they would not be."""
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 0.0)
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """Optimises the programs of runs: for large networks that pays within a few steps."""
+    monkeypatch.setitem(hardware.CPU_OPTIONS, "xla_backend_optimization_level", "3")
 
 
 @pytest.fixture
 def quick():
     """Settings of a run that takes seconds."""
-    return {
-        "steps": 60,
-        "warmup": 20,
-        "eval_every": 30,
-        "eval_episodes": 1,
-        "batch": 8,
-        "replay": 50,
-        "hidden": (16, 16),
-        "log_every": 10,
-        "quiet": True,
-    }
+    return dict(QUICK)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """A function that trains a run with quick settings, once for all tests that compare others with it.
+
+    Its folder is for reading; `copied` gives a test one of its own.
+    """
+    kept: dict[str, Path] = {}
+
+    def train(task: str = "pendulum-swingup", **settings: Any) -> Path:
+        key = f"{task} {sorted(settings.items())}"
+        if key not in kept:
+            out = tmp_path_factory.mktemp("undisturbed") / "run"
+            bires.train(task, out=out, **QUICK | {"workers": 0, "cohorts": "threads"} | settings)
+            kept[key] = out
+        return kept[key]
+
+    return train
+
+
+@pytest.fixture
+def copied(undisturbed, tmp_path):
+    """A function that gives a test a finished quick run of its own."""
+
+    def copy(**settings: Any) -> Run:
+        shutil.copytree(undisturbed(**settings), tmp_path / "run")
+        return bires.load(tmp_path / "run")
+
+    return copy

@@ -12,6 +12,9 @@ from bires.runs.run import Run
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.grid import Member
+from bires.settings.keywords import changed
+
+PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
 
 
 def rising(member: Member, step: int, steps: int) -> float:
@@ -50,3 +53,10 @@ def make_run(
     if done:
         folder.finish()
     return Run(path)
+
+
+def three_runs(folder: Path) -> list[Run]:
+    """Runs of `PAIR` on three tasks; a member of the second diverges."""
+    tasks = ("walker-stand", "walker-walk", "walker-run")
+    ends = {"walker-walk": {4: 250}}
+    return [make_run(folder / task, changed(PAIR, task=task), diverged=ends.get(task)) for task in tasks]

@@ -10,7 +10,7 @@ from bires.cli import main
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue as train
-from tests.test_training import contents
+from tests.helpers import contents
 
 AGENT = "tests.own_agent:"
 SOURCE = Path(bires.__file__).parent

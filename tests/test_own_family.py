@@ -18,8 +18,8 @@ from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue
 from bires.types import Setting, Space
 from tests import own_family
+from tests.helpers import arrays, contents
 from tests.own_family import SEEN
-from tests.test_training import arrays, contents
 
 TASK = "tests.own_family:mine/Lamp-v0"
 SOURCE = Path(bires.__file__).parent

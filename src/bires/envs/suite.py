@@ -2,7 +2,7 @@
 
 A step of walker-stand is 0.15 ms of simulation. Through Gymnasium's wrappers, the conversion of specifications and
 DMControl's look-up of names it takes twice that; here the same numbers are read from the same simulation, and they are
-written into one vector. `tests/test_envs.py` compares the two, bit for bit.
+written into one vector. `tests/envs/test_envs.py` compares the two, bit for bit.
 """
 
 from __future__ import annotations

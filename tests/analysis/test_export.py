@@ -82,7 +82,7 @@ def test_planners_and_old_runs_are_told_apart(tmp_path):
     planned = changed(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4), seed=(0,))
     groups = [one.group for one in subjects([make_run(tmp_path / "a", planned)])]
     assert groups == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
-    old = Run(Path(__file__).parent.parent / "results" / "learning" / "walker-stand")
+    old = Run(Path(__file__).parents[2] / "results" / "learning" / "walker-stand")
     assert len(subjects([old])) == 10
 
 

@@ -24,8 +24,9 @@ from bires.training.launch import begin_or_continue
 from bires.training.plan import make_plan
 from bires.training.runners import Lost, ProcessRunner, make_runner
 from tests import environments
-from tests.test_training import assert_same_state, contents
+from tests.helpers import assert_same_state, contents
 
+pytestmark = pytest.mark.usefixtures("split")
 RUNS: dict[str, Any] = {
     "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
     "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),

@@ -9,7 +9,6 @@ import pytest
 import bires
 from bires.population import replay
 from bires.runs.folder import Folder
-from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue
@@ -18,7 +17,7 @@ from bires.training.plan import make_plan
 from bires.training.runners import make_runner
 from bires.training.simulator import SimulatorModel
 from tests import environments  # noqa: F401
-from tests.test_training import arrays, cohorts_of, contents
+from tests.helpers import arrays, cohorts_of, contents
 
 FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
 
@@ -129,7 +128,7 @@ def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, mon
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
 )
-def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, task, model, algorithm, monkeypatch):
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, task, model, algorithm, monkeypatch):
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     quick.pop("quiet")
@@ -185,35 +184,6 @@ def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model)
         ("res-dyna-ddpg", 1e30),
         ("mve-ddpg", 1e30),
     }
-
-
-def test_numbers_a_member_does_not_use_do_not_split_it():
-    config = make_config(
-        "Hopper",
-        {
-            "algorithm": FOUR,
-            "planning_eta": [0.05, 0.2],
-            "planning_steps": [1, 2],
-            "horizon": [1, 3],
-            "eta": [0.1, 0.2],
-        },
-    )
-    numbers = ("planning_steps", "planning_eta", "horizon")
-    found = [(m.algorithm, *(m.planning[name] for name in numbers)) for m in grid.members(config)]
-    assert found == [
-        ("ddpg", None, None, None),
-        ("dyna-ddpg", 1, None, None),
-        ("dyna-ddpg", 2, None, None),
-        *[("res-dyna-ddpg", p, e, None) for p in (1, 2) for e in (0.05, 0.2)],
-        ("mve-ddpg", None, None, 1),
-        ("mve-ddpg", None, None, 3),
-    ]
-    assert grid.members(config)[3].label == "res-dyna-ddpg(0.05)"
-
-
-def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
-    config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
-    assert [m.algorithm for m in grid.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
 
 
 @pytest.mark.parametrize(

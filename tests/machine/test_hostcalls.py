@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ import pytest
 
 from bires.machine import foreign, hostcalls
 from bires.machine.hostcalls import FLAG, Host, HostHandle, shape
+from tests.helpers import command, typed
 
 
 @pytest.fixture(params=["xla", "jax"])
@@ -110,7 +110,15 @@ def test_an_error_ends_the_program_and_is_raised_afterwards(way):
         assert program(counter.handle, np.array([5, 0], np.float32))[0] == 10.0
 
 
-def test_interrupts_end_the_program_at_whatever_moment_they_come(way):
+@pytest.fixture
+def interruptible():
+    """SIGINT as Python handles it; who starts tests in the background of a shell inherits that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupts_end_the_program_at_whatever_moment_they_come(way, interruptible):
     """Signals at random moments: Python would raise each of them where it is, be it half-way out of a question."""
     program, rng, counter, few = fresh(), np.random.default_rng(0), Counter(math.inf), Counter(1.0)
     program(few.handle, np.array([1, 0], np.float32))
@@ -143,7 +151,7 @@ def test_the_compilation_cache_keeps_programs_that_ask(tmp_path):
         "from jax import monitoring\n"
         "events = []\n"
         "monitoring.register_event_listener(lambda name, **_: events.append(name))\n"
-        "from tests.test_hostcalls import Counter, add_up\n"
+        f"from {__name__} import Counter, add_up\n"
         "Counter(1.0)\n"  # so that the second process asks another number
         "counter = Counter(10.0)\n" + "assert jax.jit(add_up)(counter.handle, np.array([3, 1], np.float32))[0] == 12\n"
         "print(sum(name.endswith('cache_hits') for name in events))"
@@ -176,21 +184,17 @@ TRAIN = "train pendulum-swingup --seeds 2 --steps 60 --warmup 20 --eval-every 30
 TRAIN += " --batch 8 --hidden 16 16 --replay 50 --cohorts threads --workers 0 --quiet --out"
 
 
-def trained(way: str, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bires", *TRAIN.split(), str(out)]
-    return subprocess.run(command, env=os.environ | {"BIRES_HOST_CALLS": way}, capture_output=True, text=True)
-
-
 def test_both_ways_of_calling_python_train_the_same_agents(tmp_path):
-    for way in ("xla", "jax"):
-        done = trained(way, tmp_path / way)
-        assert done.returncode == 0, done.stderr
+    here = typed(*TRAIN.split(), str(tmp_path / "xla"))
+    assert here.returncode == 0, here.stderr
+    done = command(*TRAIN.split(), str(tmp_path / "jax"), env=os.environ | {"BIRES_HOST_CALLS": "jax"})
+    assert done.returncode == 0, done.stderr
     for name in ("evaluations.csv", "metrics.csv"):
         assert (tmp_path / "xla" / name).read_bytes() == (tmp_path / "jax" / name).read_bytes()
 
 
 def test_an_unknown_way_is_refused(tmp_path):
-    done = trained("cuda", tmp_path / "run")
+    done = command(*TRAIN.split(), str(tmp_path / "run"), env=os.environ | {"BIRES_HOST_CALLS": "cuda"})
     assert done.returncode == 2
     assert "BIRES_HOST_CALLS is set to 'cuda'; accepted: xla" in done.stderr
     assert not (tmp_path / "run").exists()

@@ -16,7 +16,7 @@ from bires.settings.options import Stopped
 from bires.training.bridge import EnvironmentBridge
 from bires.training.loop import TrainingLoop
 from bires.types import Pixels, Space
-from tests.test_training import arrays, assert_same_state, contents
+from tests.helpers import QUICK, arrays, assert_same_state, contents
 
 RUNS: dict[str, Any] = {
     "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
@@ -28,7 +28,7 @@ PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])
-def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, monkeypatch):
+def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, split, monkeypatch):
     task, grid = RUNS[name]
     quick |= {"steps": 40, "eval_every": 20} | grid
     bires.train(task, out=tmp_path / "turns", **quick)
@@ -120,13 +120,25 @@ def test_a_member_diverges_alone(ahead, tmp_path, quick, monkeypatch):
     assert ended == {1e-3: "finished", 1e30: "diverged"}
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """A run that nobody interrupts, with updates while the environments step (True) and in turn (False)."""
+    runs = {}
+    for ahead in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Placement, "ahead", ahead)
+            settings = QUICK | {"cohorts": "threads", "workers": 0, "seed": [0]}
+            out = tmp_path_factory.mktemp("calm") / "run"
+            runs[ahead] = bires.train("pendulum-swingup", algorithm="ddpg", out=out, **settings).path
+    return runs
+
+
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("moment", [3, 45])
-def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, tmp_path, quick, monkeypatch):
+def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, tmp_path, quick, calm, monkeypatch):
     """In the warm-up, and (moment 45) after it and an evaluation: each evaluation is one episode of 1000 steps."""
     monkeypatch.setattr(Placement, "ahead", ahead)
     quick |= {"cohorts": "threads", "workers": 0, "seed": [0]}
-    bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "calm", **quick)
     step, count = Slots.step, [0]
 
     def interrupted(self, slots):
@@ -139,5 +151,5 @@ def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, 
     with pytest.raises(KeyboardInterrupt):
         bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
     bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
-    assert contents(tmp_path / "calm") == contents(tmp_path / "run")
-    assert_same_state(tmp_path / "calm", tmp_path / "run")
+    assert contents(calm[ahead]) == contents(tmp_path / "run")
+    assert_same_state(calm[ahead], tmp_path / "run")

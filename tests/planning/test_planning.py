@@ -17,7 +17,7 @@ from bires.planning.base import Imagined, Planning, Use
 from bires.rules import RULES
 from bires.types import Space, Transition
 from tests import environments  # noqa: F401
-from tests.test_ddpg import batch_of, different_targets
+from tests.helpers import ddpg_batch, ddpg_learner
 
 GAMMA, ETA = 0.5, 0.25
 ONLINE, TARGET = (3.0, 5.0), (7.0, 11.0)
@@ -131,7 +131,7 @@ def test_mves_gradient_by_hand(paper, discount, expected):
 @pytest.mark.parametrize("paper", [False, True])
 def test_mve_with_one_step_is_its_hand_written_loss(paper):
     rng = np.random.default_rng(5)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     d, k = 0.9, 1
     a0 = actor(state.target_actor, batch.next_observation)
     r1, s1 = jnp.asarray(rng.normal(size=8), jnp.float32), jnp.asarray(rng.normal(size=(8, 3)), jnp.float32)
@@ -165,7 +165,7 @@ def test_mve_with_one_step_is_its_hand_written_loss(paper):
 
 def test_the_order_is_critic_actor_imagined_updates_targets():
     rng = np.random.default_rng(6)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     planner = planner_for("res", steps=2)
     hyper = hyper_for("res", steps=2)
     hyper = hyper._replace(own={**hyper.own, "tau": jnp.float32(0.1), "actor_lr": jnp.float32(1e-2)})
@@ -189,7 +189,7 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
 
 def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_not_his():
     rng = np.random.default_rng(7)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     broken = Imagined(jnp.zeros((1, 1, 8, 2)), jnp.full((1, 1, 8), jnp.inf), jnp.zeros((1, 1, 8, 3)))
     for steps, alive in ((1, False), (0, True)):
         _, seen, _ = planned_update(planner_for(), state, hyper_for(steps=steps), batch, (broken,), jnp.array(True))
@@ -207,7 +207,7 @@ def test_proposals_are_clipped_and_spread_as_asked():
 def test_what_a_learned_model_is_asked_is_within_the_bounds():
     """Dyna's actions and MVE's, where the bounds are narrower than the actor's output."""
     rng = np.random.default_rng(8)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     space = Space(3, 2, (-1e-5, -1e-5), (2e-5, 2e-5))
     narrow = ddpg.make(Design(space, (4, 4), {}, rules.needs([RULES["td"]]))).parts
     assert narrow is not None

@@ -20,7 +20,7 @@ from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import RULES
 from bires.types import Space, Transition
-from tests.test_training import PROBE, arrays, contents, values_of
+from tests.helpers import PROBE, arrays, asked, assert_same_moment, contents, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
@@ -213,25 +213,6 @@ def test_rules_solve_the_choice_probe(tmp_path):
     for member, row in enumerate(run.members.rows()):
         if row["rule"] in ("td", "res", "to", "bi"):
             assert [int(run.policy(member)([x])) for x in (0.0, 1.0)] == [2, 0]
-
-
-def asked(polled, moment):
-    return next(polled) > moment
-
-
-def assert_same_moment(a, b, capacity):
-    """Like `assert_same_state` for runs whose replay was written in other pieces."""
-    left, right = arrays(a), arrays(b)
-    replays = [name for name in (*left, *right) if name.startswith("replay/")]
-    assert replays
-    for ring in {name.rpartition("/")[2] for name in replays}:
-        pieces = [[found[n] for n in sorted(found) if n in replays and n.endswith(ring)] for found in (left, right)]
-        rows = [np.concatenate(piece, axis=1)[:, -capacity:] for piece in pieces]
-        np.testing.assert_array_equal(rows[0], rows[1], err_msg=ring)
-    left, right = ({k: v for k, v in found.items() if k not in replays} for found in (left, right))
-    assert left.keys() == right.keys()
-    for name in left:
-        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])

@@ -2,11 +2,9 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,58 +13,20 @@ import pytest
 import bires
 from bires.agents.ddpg import ALGORITHMS
 from bires.envs.tasks import SHORT
-from bires.population.evaluation import policy
 from bires.rules import RULES
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
-from bires.training.cohort import Cohort
+from bires.settings.options import Options
+from bires.studies.progress import last_step
 from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from bires.training.runners import ThreadRunner
-from tests import environments
+from tests.helpers import PROBE, arrays, assert_same_state, cohorts_of, contents, doomed, typed, values_of
 
 MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
-PROBE = "tests.environments:bires-test/"
-FILES = ("evaluations.csv", "metrics.csv", "members.csv")
-
-
-def contents(path):
-    return {name: (Path(path) / name).read_bytes() for name in FILES}
-
-
-def arrays(path):
-    store = Store(Path(path))
-    checkpoint = store.load(store.steps()[0])
-    for segment in checkpoint.replay:
-        kept = store.load_replay(segment)
-        checkpoint.arrays |= {f"replay/{segment.file}/{name}": array for name, array in kept.items()}
-    return checkpoint.arrays
-
-
-def assert_same_state(a, b):
-    left, right = arrays(a), arrays(b)
-    assert left.keys() == right.keys()
-    for name in left:
-        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
-
-
-def values_of(run, observation):
-    """Q(s, μ(s)) of every member at one observation."""
-    plan = make_plan(run.config, Options(workers=0))
-    from bires.runs.arrays import unflatten_learners
-    from bires.runs.policies import newest_checkpoint
-
-    count = len(plan.members)
-    learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
-    seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
-    return np.asarray(policy(plan.program, learner, seen)[1])[:, 0]
-
-
 LEARN: dict[str, Any] = {
     "steps": 3000,
     "warmup": 100,
@@ -105,12 +65,6 @@ def test_a_time_limit_is_bootstrapped_through_or_not(tmp_path):
     assert values_of(paper, [1.0])[0] == pytest.approx(1 / (1 - 0.8 * 0.9), abs=0.3)
 
 
-def cohorts_of(loop: TrainingLoop) -> list[Cohort]:
-    """Those of a run whose cohorts are in this process."""
-    assert isinstance(loop.runner, ThreadRunner)
-    return loop.runner.cohorts
-
-
 def test_the_actor_finds_the_best_action(tmp_path):
     settings = LEARN | {"steps": 4000, "eval_every": 4000, "actor_lr": 1e-3}
     run = bires.train(PROBE + "Target-v0", algorithm=["ddpg", "bi-res-ddpg"], out=tmp_path / "run", **settings)
@@ -118,7 +72,7 @@ def test_the_actor_finds_the_best_action(tmp_path):
         assert run.policy(member)([0.0])[0] == pytest.approx(0.5, abs=0.1)
 
 
-def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick):
+def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick, split):
     quick.pop("quiet")
     quick |= {"eval_every": 60}
     config = make_config(
@@ -138,7 +92,7 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     assert rules == set(RULES)
 
 
-def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick):
+def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick, split):
     quick |= {"steps": 40, "eval_every": 20}
     alone = bires.train("reacher-easy", algorithm="bi-res-ddpg", seed=3, out=tmp_path / "a", **quick)
     many = bires.train(
@@ -157,7 +111,7 @@ def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick):
             np.testing.assert_allclose(lone[name][0], crowd[name][who], atol=1e-4, err_msg=name)
 
 
-def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick):
+def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick, split):
     first = bires.train("reacher-easy", seeds=2, out=tmp_path / "a", **quick)
     again = bires.train("reacher-easy", seeds=2, out=tmp_path / "b", **quick)
     assert contents(first.path) == contents(again.path)
@@ -170,37 +124,31 @@ def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick):
 @pytest.mark.parametrize("task", [pytest.param("cartpole-swingup", marks=pytest.mark.slow), "Hopper"])
 def test_a_run_killed_again_and_again_ends_as_if_undisturbed(tmp_path, task):
     """kill -9 at random moments, the same command again each time: all files and all state are identical."""
-    flags = [task, "--algorithm", *MODEL_FREE, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
-    flags += ["--eval-episodes", "1", "--batch", "16", "--replay", "250", "--hidden", "32", "32", "--log-every", "50"]
-    command = [sys.executable, "-m", "bires", "train", *flags, "--quiet", "--out"]
-    began = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "straight")], check=True)
-    took = time.monotonic() - began
-    rng = np.random.default_rng(0)
-    kills = 0
-    for _ in range(30):
-        process = subprocess.Popen([*command, str(tmp_path / "killed")])
-        try:
-            code = process.wait(timeout=took * float(rng.uniform(0.3, 0.5) + 0.1 * kills))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-            continue
-        assert code == 0
-        break
+    words = ["train", task, "--algorithm", *MODEL_FREE, "--steps", "400", "--warmup", "100", "--eval-every", "100"]
+    words += ["--eval-episodes", "1", "--batch", "16", "--replay", "250", "--hidden", "32", "32", "--log-every", "50"]
+    words += ["--quiet", "--out"]
+    assert typed(*words, str(tmp_path / "straight")).returncode == 0
+    killed, rng, kills = tmp_path / "killed", np.random.default_rng(0), 0
+    for reached in (-1, 0, 100, 200, 300):
+        process = subprocess.Popen([sys.executable, "-m", "bires", *words, str(killed)])
+        while process.poll() is None and last_step(killed / "metrics.csv") < reached:
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0.0, 0.1 if reached >= 0 else 2.0)))
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
     assert kills > 0
-    assert bires.load(tmp_path / "killed").finished
-    assert contents(tmp_path / "straight") == contents(tmp_path / "killed")
-    assert_same_state(tmp_path / "straight", tmp_path / "killed")
+    assert typed(*words, str(killed)).returncode == 0
+    assert bires.load(killed).finished
+    assert contents(tmp_path / "straight") == contents(killed)
+    assert_same_state(tmp_path / "straight", killed)
 
 
 def test_sigterm_stops_in_order_and_resume_finishes(tmp_path):
-    command = [sys.executable, "-m", "bires"]
     out = tmp_path / "run"
     flags = ["pendulum-swingup", "--steps", "3000", "--warmup", "50", "--hidden", "16", "16", "--replay", "1000"]
     flags += ["--eval-every", "3000", "--eval-episodes", "1", "--log-every", "20", "--cohorts", "threads"]
-    words = [*command, "train", *flags, "--out", str(out)]
+    words = [sys.executable, "-m", "bires", "train", *flags, "--out", str(out)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not ((out / "metrics.csv").exists() and len((out / "metrics.csv").read_text().splitlines()) > 2):
@@ -212,8 +160,8 @@ def test_sigterm_stops_in_order_and_resume_finishes(tmp_path):
     assert process.returncode == 3
     assert f"bires resume {out}" in errors
     assert 0 < Store(out).steps()[0] < 3000
-    subprocess.run([*command, "resume", str(out), "--cohorts", "threads", "--quiet"], check=True, timeout=120)
-    subprocess.run([*command, "train", *flags, "--quiet", "--out", str(tmp_path / "b")], check=True, timeout=120)
+    assert typed("resume", str(out), "--cohorts", "threads", "--quiet").returncode == 0
+    assert typed("train", *flags, "--quiet", "--out", str(tmp_path / "b")).returncode == 0
     assert contents(out) == contents(tmp_path / "b")
 
 
@@ -232,8 +180,8 @@ def test_every_evaluation_has_starts_of_its_own_which_algorithms_share(tmp_path,
             assert mine["q_mean"] == pytest.approx(other["q_mean"], rel=1e-3)
 
 
-def test_a_run_of_an_older_format_is_read_but_not_continued(tmp_path, quick):
-    run = bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+def test_a_run_of_an_older_format_is_read_but_not_continued(copied):
+    run = copied()
     path = run.path / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1, "end": None}))
     assert bires.load(run.path).evaluations.height == 3
@@ -254,17 +202,8 @@ def test_an_environment_that_fails_ends_its_member_only(tmp_path, quick, kind):
     assert ("the motor came off" if kind == "Raises" else "not finite") in text
 
 
-def doomed(seed, stream, episode=0):
-    from bires.envs.slots import episode_seed
-
-    probe = environments.Raises()
-    probe.reset(seed=episode_seed(seed, stream, episode))
-    return probe.start < 0
-
-
-def test_a_finished_run_says_so_and_another_configuration_is_refused(tmp_path, quick):
-    out = tmp_path / "run"
-    bires.train("pendulum-swingup", out=out, **quick)
+def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, quick):
+    out = copied().path
     before = contents(out)
     said: list[str] = []
     settings = {k: v for k, v in quick.items() if k != "quiet"}
@@ -280,37 +219,6 @@ def test_a_run_in_use_is_refused(tmp_path, quick):
 
     with Lock(tmp_path / "run"), pytest.raises(bires.UserError, match="is being trained by process"):
         bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
-
-
-@pytest.mark.parametrize("damage", ["truncate", "flip", "garbage meta", "missing replay"])
-def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(tmp_path, quick, damage):
-    out = tmp_path / "run"
-    settings = {k: v for k, v in quick.items() if k != "quiet"}
-    config = make_config("pendulum-swingup", settings)
-    store = Store(out)
-    with pytest.raises(Stopped):
-        begin_or_continue(config, out, Options(workers=0), stop=lambda: len(store.steps()) == 2)
-    newest = store.path / f"step-{store.steps()[0]:012d}"
-    weights = newest / "arrays.safetensors"
-    if damage == "truncate":
-        os.truncate(weights, weights.stat().st_size // 2)
-    elif damage == "flip":
-        data = bytearray(weights.read_bytes())
-        data[-5] ^= 1
-        weights.write_bytes(data)
-    elif damage == "garbage meta":
-        (newest / "meta.json").write_text("{}")
-    else:
-        sorted(store.path.glob("replay-*"))[-1].unlink()
-    said: list[str] = []
-    begin_or_continue(config, out, Options(workers=0, say=said.append))
-    assert any("is left out" in text for text in said)
-    straight = tmp_path / "straight"
-    begin_or_continue(config, straight, Options(workers=0))
-    assert contents(out) == contents(straight)
-    last = {k: v for k, v in arrays(out).items() if k.startswith("state/")}
-    for name, array in last.items():
-        np.testing.assert_array_equal(array, arrays(straight)[name])
 
 
 def test_evaluations_and_tables(tmp_path, quick):

@@ -21,7 +21,7 @@ from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.run import StudyStopped, fill
 from bires.studies.together import Machine, at_once
 from bires.training.display import Display
-from tests.test_training import contents
+from tests.helpers import contents
 
 TASKS = ("Hopper", "Swimmer")
 

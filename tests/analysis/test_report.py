@@ -19,18 +19,9 @@ from bires.cli import main
 from bires.envs.tasks import SHORT
 from bires.errors import UserError
 from bires.runs.tables import read_csv
-from bires.settings.config import Config
 from bires.settings.keywords import changed
 from bires.studies.reporting import about, guess, report
-from tests.synthetic import make_run
-
-PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
-
-
-def three_runs(folder):
-    tasks = ("walker-stand", "walker-walk", "walker-run")
-    ends = {"walker-walk": {4: 250}}
-    return [make_run(folder / task, changed(PAIR, task=task), diverged=ends.get(task)) for task in tasks]
+from tests.synthetic import PAIR, make_run, three_runs
 
 
 def make_page(runs, out, command=""):

@@ -1,23 +1,15 @@
 """The command line as a user types it: what it prints, writes and answers to bad input."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from bires.runs.tables import read_csv
 from bires.training.display import some
+from tests.helpers import command, doomed, typed
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
-
-
-def bires(*words, cwd=None, timeout=300, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "bires", *words], cwd=cwd, capture_output=True, text=True, timeout=timeout, **kwargs
-    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +64,7 @@ def bires(*words, cwd=None, timeout=300, **kwargs):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
-    done = bires(*words, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, cwd=tmp_path)
+    done = typed(*words, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout
     assert "defect" not in done.stderr
@@ -80,13 +72,13 @@ def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
 
 def test_no_write_permission(tmp_path):
     (tmp_path / "file").write_text("")
-    done = bires("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
+    done = typed("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
     assert done.returncode == 2
     assert "Cannot write to --out" in done.stderr
 
 
 def test_an_environment_that_raises_in_every_member_is_told_with_its_traceback(tmp_path):
-    done = bires(
+    done = typed(
         "train",
         "tests.environments:bires-test/Raises-v0",
         *QUICK,
@@ -101,72 +93,70 @@ def test_an_environment_that_raises_in_every_member_is_told_with_its_traceback(t
 
 
 def doomed_seed():
-    from tests.test_training import doomed
-
     return next(seed for seed in range(50) if doomed(seed, 0) and not doomed(seed, 1))
 
 
 def test_compare_evaluate_and_files(tmp_path):
     out = tmp_path / "run"
-    done = bires("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
+    done = command("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert "95 % intervals, seeds paired; scores in units of 1000" in done.stdout
     assert "curves.png" in done.stdout
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "Warning" not in done.stdout + done.stderr
-    again = bires("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
+    again = typed("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert "is finished" in again.stdout
-    rows = json.loads(bires("evaluate", str(out), "--episodes", "2", "--member", "1", "--json").stdout)
+    rows = json.loads(typed("evaluate", str(out), "--episodes", "2", "--member", "1", "--json").stdout)
     assert [row["member"] for row in rows] == [1]
     assert rows[0]["episodes"] == 2
-    wrong = bires("evaluate", str(out), "--member", "9")
+    wrong = typed("evaluate", str(out), "--member", "9")
     assert wrong.returncode == 2
     assert "has members 0 to 3" in wrong.stderr
 
 
 def test_compare_takes_what_it_is_given(tmp_path):
     words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
-    assert bires("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
+    assert typed("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
     members = read_csv(tmp_path / "members.csv")
     assert (members["algorithm"].tolist(), members["seed"].tolist()) == (["bi-res-ddpg"], [0])
 
 
 def test_a_refused_command_leaves_nothing_behind(tmp_path):
     for words in (["walker-stnd"], ["CartPole-v1"]):
-        assert bires("train", *words, cwd=tmp_path).returncode == 2
+        assert command("train", *words, cwd=tmp_path).returncode == 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_version():
-    assert bires("--version").stdout.startswith("bires 0.")
+    assert command("--version").stdout.startswith("bires 0.")
 
 
 def test_who_cannot_be_evaluated_is_left_out(tmp_path):
     words = ["--algorithm", "ddpg", "--actor-lr", "1e30", "1e-4", "--seeds", "6", "--quiet", "--out", str(tmp_path)]
-    assert bires("train", "Pendulum-v1", *QUICK, *words).returncode == 0
+    assert typed("train", "Pendulum-v1", *QUICK, *words).returncode == 0
     members = (tmp_path / "members.csv").read_text()
     assert members.count("diverged,") == 6
     assert not (tmp_path / "errors").exists(), "the members diverged, their environments did not raise"
-    found = bires("evaluate", str(tmp_path), "--episodes", "1")
+    found = typed("evaluate", str(tmp_path), "--episodes", "1")
     assert found.returncode == 0
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
     assert "member 0 is skipped" in found.stderr
-    rows = json.loads(bires("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
+    rows = json.loads(typed("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
     assert all(isinstance(row["q_mean"], float) for row in rows)
 
 
 def test_json_is_json_and_quiet_is_quiet(tmp_path):
-    done = bires("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
+    done = typed("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
-    quiet = bires("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
+    quiet = typed("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
     assert quiet.stdout == ""
 
 
 def test_listing():
-    done = bires("list")
+    done = typed("list")
     assert done.returncode == 0
     for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
         assert name in done.stdout
@@ -189,7 +179,7 @@ def test_a_line_has_room_for_the_baseline_and_the_best():
 @pytest.mark.parametrize("task", ["pendulum-swingup", "CartPole-v1"])
 def test_bench_measures(task):
     flags = ["--task", task, "--populations", "1", "2", "--seconds", "0.2", "--json"]
-    result = bires("bench", *flags)
+    result = command("bench", *flags)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert [(row["members"], row["rule"]) for row in found["populations"]] == [

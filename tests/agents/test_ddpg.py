@@ -14,37 +14,13 @@ from bires.agents.ddpg import update
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import actor, critic, init_actor, init_critic
 from bires.rules import RULES
-from bires.types import Space, Transition
-
-SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
-HIDDEN = (16, 12)
-
-
-def batch_of(rng, count=8):
-    return Transition(
-        *(
-            jnp.asarray(x, jnp.float32)
-            for x in (
-                rng.normal(size=(count, 3)),
-                rng.uniform(-1, 1, (count, 2)),
-                rng.normal(size=count),
-                rng.integers(0, 2, count),
-                rng.normal(size=(count, 3)),
-            )
-        )
-    )
+from tests.helpers import DDPG_HIDDEN, DDPG_SPACE, ddpg_batch, ddpg_learner
 
 
 def hyper_of(rule, eta=0.3):
     own = {"tau": 0.01, "actor_lr": 1e-2, "critic_lr": 1e-3, "noise": 0.2}
     numbers = {name: jnp.float32(x) for name, x in own.items()}
     return Hyper(rule, jnp.float32(eta), jnp.float32(0.9), numbers)
-
-
-def different_targets(rng):
-    state = agent_module.init(rng, SPACE, HIDDEN)
-    other = agent_module.init(rng, SPACE, HIDDEN)
-    return state._replace(target_actor=other.actor, target_critic=other.critic)
 
 
 def reference(state, rule, eta, batch, gamma=0.9, tau=0.01, actor_lr=1e-2, critic_lr=1e-3):
@@ -93,7 +69,7 @@ def reference(state, rule, eta, batch, gamma=0.9, tau=0.01, actor_lr=1e-2, criti
 @pytest.mark.parametrize("rule", RULES)
 def test_update_is_the_papers(rule, mixed):
     rng = np.random.default_rng(1)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     needs = rules.needs(RULES.values() if mixed else [RULES[rule]])
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
     found, seen = jax.jit(update, static_argnums=4)(state, hyper_of(array_rule), batch, jnp.array(True), needs)
@@ -118,7 +94,7 @@ def test_adam_is_optax_adam():
 
 def test_a_member_that_is_not_finite_keeps_what_it_had():
     rng = np.random.default_rng(2)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     broken = batch._replace(reward=batch.reward.at[0].set(jnp.inf))
     found, seen = update(state, hyper_of(RULES["bi"]), broken, jnp.array(True), rules.needs([RULES["bi"]]))
     assert not seen.alive
@@ -128,7 +104,7 @@ def test_a_member_that_is_not_finite_keeps_what_it_had():
 
 def test_values_beyond_the_bound_count_as_diverged():
     rng = np.random.default_rng(2)
-    state, batch = different_targets(rng), batch_of(rng)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
     huge = batch._replace(reward=batch.reward * 0 + 1e13)
     _, seen = update(state, hyper_of(RULES["td"]), huge, jnp.array(True), rules.needs([RULES["td"]]))
     assert not seen.alive
@@ -149,9 +125,9 @@ def test_networks_have_the_papers_shape_and_initialisation():
 
 def test_the_actors_gradient_does_not_touch_the_critic_target_and_climbs_q():
     rng = np.random.default_rng(3)
-    agent = agent_module.make(Design(SPACE, HIDDEN, {}, rules.needs([RULES["td"]])))
+    agent = agent_module.make(Design(DDPG_SPACE, DDPG_HIDDEN, {}, rules.needs([RULES["td"]])))
     state = agent.init(rng)
-    batch = batch_of(rng, 64)
+    batch = ddpg_batch(rng, 64)
     before = critic(state.critic, batch.observation, actor(state.actor, batch.observation)).mean()
     hyper = hyper_of(RULES["td"])
     hyper = hyper._replace(own={**hyper.own, "critic_lr": jnp.float32(0.0)})

@@ -1,4 +1,4 @@
-"""Studies on a Ray cluster: a lost node costs nothing but time; and who may write to a folder that nodes share."""
+"""Studies on a Ray cluster: a lost node costs nothing but time."""
 
 import os
 import signal
@@ -15,24 +15,20 @@ import bires
 from bires.machine import hardware
 from bires.runs import lock
 from bires.runs.checkpoint import Store
-from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
-from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.studies import cluster, plan
 from bires.studies.progress import last_step
 from bires.studies.run import fill
 from bires.training.display import Display
-from bires.training.launch import begin_or_continue
-from tests.test_cli import bires as command
-from tests.test_training import assert_same_state, contents
+from tests.helpers import assert_same_state, command, contents
 
 STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
 HERE = f"""
 import sys
 from pathlib import Path
-from bires.display import Display
-from bires.options import Options
+from bires.training.display import Display
+from bires.settings.options import Options
 from bires.studies import plan
 from bires.studies.run import fill
 from bires.studies.together import at_once
@@ -201,102 +197,3 @@ def test_the_last_step_of_a_table_that_is_being_written(tmp_path):
     assert last_step(path) == -1
     path.write_text("member,step,episodes\n0,500,1\n1,500,1\n0,10")
     assert last_step(path) == 500
-
-
-@pytest.fixture
-def hasty(monkeypatch):
-    """Locks that lose patience in a moment."""
-    for name, seconds in (("BEAT_S", 0.05), ("LOST_S", 0.5), ("LOOK_S", 0.02)):
-        monkeypatch.setattr(lock, name, seconds)
-
-
-def foreign(folder: Path, count: int = 0) -> None:
-    """The lock of a process on another machine."""
-    text = f"process 7 on faraway\nfaraway 0-0-0\n11111111-1111-1111-1111-111111111111 {count:012d}"
-    (folder / ".lock").touch()
-    with (folder / ".lock").open("r+") as file:
-        file.write(text)
-        file.truncate()
-
-
-@pytest.mark.parametrize("server", ["forgets", "remembers"])
-def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, server):
-    """Also when the file server still keeps the lock of the machine that is no more."""
-    import fcntl
-
-    foreign(tmp_path)
-    said: list[str] = []
-    with (tmp_path / ".lock").open() as kept:
-        if server == "remembers":
-            fcntl.flock(kept, fcntl.LOCK_EX)
-        start = time.monotonic()
-        with Lock(tmp_path, say=said.append) as ours:
-            assert time.monotonic() - start >= lock.LOST_S
-            assert f"process {os.getpid()} on" in lock.owner(tmp_path)
-            time.sleep(4 * lock.BEAT_S)
-            assert not ours.lost()
-    assert "belongs to process 7 on faraway" in said[0]
-    assert lock.owner(tmp_path) == ""
-
-
-def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
-    """However long its beats are seen, and although the kernel here knows nothing of its lock."""
-    end = threading.Event()
-
-    def count() -> None:
-        number = 0
-        while not end.wait(lock.BEAT_S):
-            number += 1
-            foreign(tmp_path, number)
-
-    foreign(tmp_path)
-    counting = threading.Thread(target=count)
-    counting.start()
-    try:
-        for patience in (0.0, 1.0):
-            start = time.monotonic()
-            with (
-                pytest.raises(bires.UserError, match="is being trained by process 7 on faraway"),
-                Lock(tmp_path, patience),
-            ):
-                pass
-            assert time.monotonic() - start >= patience
-    finally:
-        end.set()
-        counting.join()
-
-
-def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatch):
-    """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
-    monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
-    quick.pop("quiet")
-    out = tmp_path / "run"
-    before: dict[str, bytes] = {}
-
-    def oversleep() -> bool:
-        if Store(out).steps()[:1] == [30] and not before:
-            foreign(out)
-            before.update(contents(out))
-        return False
-
-    with pytest.raises(LostLock, match="taken over"):
-        begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
-    assert contents(out) == before
-    assert Store(out).steps() == [30, 0]
-    assert lock.owner(out) == "process 7 on faraway"
-
-
-def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
-    """kill -9 on this machine: nobody has to wait for a count that stands still."""
-    script = "import sys, time, pathlib; from bires.runs.lock import Lock\n"
-    script += "with Lock(pathlib.Path(sys.argv[1])): print('mine', flush=True); time.sleep(60)"
-    owner = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert owner.stdout is not None
-    assert owner.stdout.readline() == "mine\n"
-    with pytest.raises(bires.UserError, match=f"process {owner.pid} on"), Lock(tmp_path):
-        pass
-    threading.Timer(0.5, owner.kill).start()
-    with Lock(tmp_path, patience=30):
-        assert str(os.getpid()) in lock.owner(tmp_path)
-    owner.wait()
-    owner.stdout.close()

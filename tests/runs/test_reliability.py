@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,21 +27,28 @@ from bires.training.launch import begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from tests.test_training import arrays, assert_same_state, cohorts_of, contents
+from tests.helpers import QUICK, arrays, assert_same_state, cohorts_of, contents
 
 
 def configured(quick, **more):
     return make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | more)
 
 
-@pytest.fixture
-def stopped(tmp_path, quick):
-    """A run that stopped in order at step 30, its configuration and its store."""
-    config = configured(quick)
-    store = Store(tmp_path / "run")
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory):
+    """A run that stopped in order at step 30."""
+    out = tmp_path_factory.mktemp("stopped") / "run"
+    store = Store(out)
     with pytest.raises(Stopped):
-        begin_or_continue(config, tmp_path / "run", Options(workers=0), stop=lambda: store.steps() == [30, 0])
-    return config, store
+        begin_or_continue(configured(QUICK), out, Options(workers=0), stop=lambda: store.steps() == [30, 0])
+    return out
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path, quick):
+    """A copy of it, its configuration and its store."""
+    shutil.copytree(stopped_once, tmp_path / "run")
+    return configured(quick), Store(tmp_path / "run")
 
 
 def newest(store: Store) -> Path:
@@ -116,6 +124,30 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     assert not (tmp_path / "this-folder-must-not-exist").exists()
 
 
+@pytest.mark.parametrize("damage", ["truncate", "flip", "garbage meta", "missing replay"])
+def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(stopped, undisturbed, damage, tmp_path):
+    config, store = stopped
+    weights = newest(store) / "arrays.safetensors"
+    if damage == "truncate":
+        os.truncate(weights, weights.stat().st_size // 2)
+    elif damage == "flip":
+        data = bytearray(weights.read_bytes())
+        data[-5] ^= 1
+        weights.write_bytes(data)
+    elif damage == "garbage meta":
+        (newest(store) / "meta.json").write_text("{}")
+    else:
+        sorted(store.path.glob("replay-*"))[-1].unlink()
+    said: list[str] = []
+    begin_or_continue(config, tmp_path / "run", Options(workers=0, say=said.append))
+    assert any("is left out" in text for text in said)
+    assert contents(tmp_path / "run") == contents(undisturbed())
+    expected = arrays(undisturbed())
+    last = {k: v for k, v in arrays(tmp_path / "run").items() if k.startswith("state/")}
+    for name, array in last.items():
+        np.testing.assert_array_equal(array, expected[name])
+
+
 def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
     """The last line of defence: the replay is looked at when it is loaded."""
     config, store = stopped
@@ -158,12 +190,11 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
         begin_or_continue(config, tmp_path / "never", Options(checkpoint_minutes=0))
 
 
-def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypatch):
+def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undisturbed, monkeypatch):
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     config = configured(quick)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     stops, step = [], 0
     for moment in (19, 20, 20, 21, 30, 31, 40, 59):
         rounds = iter([False] * (moment - step))
@@ -173,10 +204,10 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, monkeypa
         stops.append(step)
     assert stops == [19, 20, 20, 21, 30, 31, 40, 59]
     begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+    assert contents(undisturbed()) == contents(tmp_path / "stopped")
 
 
-def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch):
+def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch, split):
     monkeypatch.setattr(helpers, "PATIENCE_S", 6.0)
     config = configured(quick, seed=(0, 1))
     begin_or_continue(config, tmp_path / "calm", Options(workers=2))
@@ -233,7 +264,7 @@ def test_a_full_disk_stops_a_run_or_not_and_the_last_checkpoint_stays(tmp_path):
     assert Store(tmp_path / "going").steps() == [0]
 
 
-def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, quick):
+def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, quick, split):
     """The same population twice; in one of them two members explode."""
     calm = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e-4], seeds=2, out=tmp_path / "calm", **quick)
     wild = bires.train("pendulum-swingup", critic_lr=[1e-3, 1e30], seeds=2, out=tmp_path / "wild", **quick)

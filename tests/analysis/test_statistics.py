@@ -17,10 +17,10 @@ from bires.analysis.statistics import auc, improvements, mean_and_error
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
 OTHER = np.array([[2.0, 3.0, 4.0], [2.0, 3.0, 7.0]])  # AUC 9 and 12: mean 10.5
 A, B = auc(BASE)[:, None], auc(OTHER)[:, None]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAN = float("nan")
 
-RLIABLE = json.loads((Path(__file__).parent / "fixtures" / "rliable.json").read_text())
+RLIABLE = json.loads((Path(__file__).parents[1] / "fixtures" / "rliable.json").read_text())
 X, Y = np.array(RLIABLE["x"]), np.array(RLIABLE["y"])
 
 

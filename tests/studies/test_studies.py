@@ -15,8 +15,8 @@ from bires.settings.config import Config
 from bires.studies import plan
 from bires.studies.records import STUDIES, Part, Study
 from bires.studies.run import unfinished
+from tests.helpers import command, typed
 from tests.synthetic import make_run
-from tests.test_cli import bires
 
 
 def words(out: Path) -> list[str]:
@@ -38,7 +38,7 @@ def test_a_killed_study_does_only_what_is_missing(tmp_path):
     assert not Run(out / "Swimmer").finished
     untouched = {path: path.stat().st_mtime_ns for path in (out / "Hopper").rglob("*") if path.is_file()}
 
-    again = bires(*words(out))
+    again = command(*words(out))
     assert again.returncode == 0, again.stderr
     assert f"run {out / 'Swimmer'}" in again.stdout
     assert f"run {out / 'Hopper'}" not in again.stdout
@@ -48,7 +48,7 @@ def test_a_killed_study_does_only_what_is_missing(tmp_path):
     assert {"report.html", "curves.png", "curves.svg", "curves.pdf", "summary.csv", "auc.png"} <= made
 
     first = (out / "report-mujoco" / "summary.csv").read_bytes()
-    third = bires(*words(out))
+    third = command(*words(out))
     assert third.returncode == 0
     assert "run " not in third.stdout
     assert (out / "report-mujoco" / "summary.csv").read_bytes() == first
@@ -73,7 +73,7 @@ def test_an_interrupted_study_exits_with_3_and_says_how_to_go_on(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("study", ["auc", "variants"])
 def test_smoke_makes_every_output(study, tmp_path):
-    done = bires("reproduce", study, "--scale", "smoke", "--quiet", "--out", str(tmp_path / "out"), timeout=600)
+    done = command("reproduce", study, "--scale", "smoke", "--quiet", "--out", str(tmp_path / "out"), timeout=600)
     assert done.returncode == 0, done.stderr
     made = {path.name for path in (tmp_path / "out" / "report").iterdir()}
     figures = {"curves.png", "auc.pdf"} if study == "auc" else {"variants.png", "variants.pdf"}
@@ -82,7 +82,7 @@ def test_smoke_makes_every_output(study, tmp_path):
 
 @pytest.mark.slow
 def test_a_dry_run_measures_and_runs_nothing(tmp_path):
-    done = bires(*words(tmp_path / "out"), "--dry-run", env=os.environ | {"COLUMNS": "140"})
+    done = command(*words(tmp_path / "out"), "--dry-run", env=os.environ | {"COLUMNS": "140"})
     assert done.returncode == 0, done.stderr
     assert "0 of 2 populations are finished" in done.stdout
     assert "Swimmer" in done.stdout
@@ -104,7 +104,7 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input(given, answer, tmp_path):
-    done = bires(*given, cwd=tmp_path)
+    done = typed(*given, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout
 

@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 import bires
-from tests.test_cli import bires as typed
-from tests.test_training import assert_same_state, contents
+from tests.helpers import assert_same_state, contents, typed
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
 
@@ -27,8 +26,8 @@ def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
     assert {row["status"] for row in run.members.rows()} == {"finished", "diverged"}
 
 
-def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
-    run = bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(copied):
+    run = copied()
     before = (run.path / "manifest.json").read_bytes()
     done = typed("resume", str(run.path), "--steps", "30")
     assert done.returncode == 2
@@ -45,8 +44,8 @@ def test_a_run_cannot_be_made_shorter_or_go_on_from_nothing(tmp_path, quick):
     assert json.loads(before)["end"]
 
 
-def test_a_run_that_cannot_go_on_is_not_made_longer(tmp_path, quick):
-    run = bires.train("pendulum-swingup", out=tmp_path / "run", **quick)
+def test_a_run_that_cannot_go_on_is_not_made_longer(copied):
+    run = copied()
     for path in run.path.glob("checkpoints/*/arrays.safetensors"):
         path.write_bytes(b"damaged")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}

@@ -16,7 +16,7 @@ from bires.rules import ONLINE, RULES, SUMMARIES, TARGET, Delta, Rule, equation
 from bires.settings.config import Config, flag
 from bires.settings.tables import shown, tables
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_page_is_what_the_registries_say(tmp_path):

@@ -18,8 +18,7 @@ from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
 from bires.training.launch import begin_or_continue
 from bires.types import Pixels, Space
-from tests.test_dqn import asked, assert_same_moment
-from tests.test_training import contents
+from tests.helpers import asked, assert_same_moment, contents
 
 pytest.importorskip("ale_py")
 GAME = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=Pixels(4, 84, 84))
@@ -127,7 +126,7 @@ QUICK: dict[str, Any] = {
 }
 
 
-def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
+def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
@@ -144,7 +143,7 @@ def test_breakout_resumes_bit_for_bit(tmp_path, monkeypatch):
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=40)
 
 
-def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path):
+def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised):
     run = bires.train("Seaquest", out=tmp_path / "run", quiet=True, **(QUICK | {"algorithm": "dqn"}))
     assert run.evaluations["return_max"].max() >= 20  # a fish is worth 20
     assert run.policy(0)(np.zeros((4, 84, 84), np.uint8)).shape == ()

@@ -14,10 +14,9 @@ from bires.analysis.report.write import tables
 from bires.errors import UserError
 from bires.studies import publish
 from bires.studies.reporting import about
-from tests.synthetic import make_run
-from tests.test_report import three_runs
+from tests.synthetic import PAIR, make_run, three_runs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COLLECTIONS = publish.collections(ROOT / "results")
 PAGES = [
     ROOT / "README.md",
@@ -91,8 +90,6 @@ def test_publishing_notices_new_curves(tmp_path):
 
 
 def test_any_name_may_be_a_collection(tmp_path):
-    from tests.test_report import PAIR
-
     make_run(tmp_path / "mine" / "run", PAIR)
     (tmp_path / "empty").mkdir()
     assert list(publish.collections(tmp_path)) == ["mine"]

@@ -1,0 +1,118 @@
+"""Who may write to a run folder: locks of this machine, of others, and of machines that vanished."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import bires
+from bires.runs import lock
+from bires.runs.checkpoint import Store
+from bires.runs.lock import Lock, LostLock
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.training.launch import begin_or_continue
+from tests.helpers import contents
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Locks that lose patience in a moment."""
+    for name, seconds in (("BEAT_S", 0.05), ("LOST_S", 0.5), ("LOOK_S", 0.02)):
+        monkeypatch.setattr(lock, name, seconds)
+
+
+def foreign(folder: Path, count: int = 0) -> None:
+    """The lock of a process on another machine."""
+    text = f"process 7 on faraway\nfaraway 0-0-0\n11111111-1111-1111-1111-111111111111 {count:012d}"
+    (folder / ".lock").touch()
+    with (folder / ".lock").open("r+") as file:
+        file.write(text)
+        file.truncate()
+
+
+@pytest.mark.parametrize("server", ["forgets", "remembers"])
+def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, server):
+    """Also when the file server still keeps the lock of the machine that is no more."""
+    import fcntl
+
+    foreign(tmp_path)
+    said: list[str] = []
+    with (tmp_path / ".lock").open() as kept:
+        if server == "remembers":
+            fcntl.flock(kept, fcntl.LOCK_EX)
+        start = time.monotonic()
+        with Lock(tmp_path, say=said.append) as ours:
+            assert time.monotonic() - start >= lock.LOST_S
+            assert f"process {os.getpid()} on" in lock.owner(tmp_path)
+            time.sleep(4 * lock.BEAT_S)
+            assert not ours.lost()
+    assert "belongs to process 7 on faraway" in said[0]
+    assert lock.owner(tmp_path) == ""
+
+
+def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
+    """However long its beats are seen, and although the kernel here knows nothing of its lock."""
+    end = threading.Event()
+
+    def count() -> None:
+        number = 0
+        while not end.wait(lock.BEAT_S):
+            number += 1
+            foreign(tmp_path, number)
+
+    foreign(tmp_path)
+    counting = threading.Thread(target=count)
+    counting.start()
+    try:
+        for patience in (0.0, 1.0):
+            start = time.monotonic()
+            with (
+                pytest.raises(bires.UserError, match="is being trained by process 7 on faraway"),
+                Lock(tmp_path, patience),
+            ):
+                pass
+            assert time.monotonic() - start >= patience
+    finally:
+        end.set()
+        counting.join()
+
+
+def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatch):
+    """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
+    monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
+    quick.pop("quiet")
+    out = tmp_path / "run"
+    before: dict[str, bytes] = {}
+
+    def oversleep() -> bool:
+        if Store(out).steps()[:1] == [30] and not before:
+            foreign(out)
+            before.update(contents(out))
+        return False
+
+    with pytest.raises(LostLock, match="taken over"):
+        begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
+    assert contents(out) == before
+    assert Store(out).steps() == [30, 0]
+    assert lock.owner(out) == "process 7 on faraway"
+
+
+def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
+    """kill -9 on this machine: nobody has to wait for a count that stands still."""
+    script = "import sys, time, pathlib; from bires.runs.lock import Lock\n"
+    script += "with Lock(pathlib.Path(sys.argv[1])): print('mine', flush=True); time.sleep(60)"
+    owner = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "mine\n"
+    with pytest.raises(bires.UserError, match=f"process {owner.pid} on"), Lock(tmp_path):
+        pass
+    threading.Timer(0.5, owner.kill).start()
+    with Lock(tmp_path, patience=30):
+        assert str(os.getpid()) in lock.owner(tmp_path)
+    owner.wait()
+    owner.stdout.close()

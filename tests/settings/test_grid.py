@@ -1,0 +1,35 @@
+"""The members that a configuration makes."""
+
+from bires.settings import grid
+from bires.settings.keywords import make_config
+
+FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
+
+
+def test_numbers_a_member_does_not_use_do_not_split_it():
+    config = make_config(
+        "Hopper",
+        {
+            "algorithm": FOUR,
+            "planning_eta": [0.05, 0.2],
+            "planning_steps": [1, 2],
+            "horizon": [1, 3],
+            "eta": [0.1, 0.2],
+        },
+    )
+    numbers = ("planning_steps", "planning_eta", "horizon")
+    found = [(m.algorithm, *(m.planning[name] for name in numbers)) for m in grid.members(config)]
+    assert found == [
+        ("ddpg", None, None, None),
+        ("dyna-ddpg", 1, None, None),
+        ("dyna-ddpg", 2, None, None),
+        *[("res-dyna-ddpg", p, e, None) for p in (1, 2) for e in (0.05, 0.2)],
+        ("mve-ddpg", None, None, 1),
+        ("mve-ddpg", None, None, 3),
+    ]
+    assert grid.members(config)[3].label == "res-dyna-ddpg(0.05)"
+
+
+def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
+    config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
+    assert [m.algorithm for m in grid.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]

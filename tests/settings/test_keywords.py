@@ -1,0 +1,26 @@
+"""Settings as keywords: which types they may have."""
+
+import numpy as np
+import pytest
+
+import bires
+from bires.settings import config as configs
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+
+
+def test_numbers_may_be_numpys_and_whole_ones_floats():
+    given = {"steps": 6e1, "batch": 8.0, "seed": np.int64(3), "eta": np.float32(0.5), "hidden": np.array([16, 16])}
+    config = make_config("pendulum-swingup", given)
+    expected = Config("pendulum-swingup", steps=60, batch=8, seed=(3,), eta=(0.5,), hidden=(16, 16))
+    assert configs.to_json(config) == configs.to_json(expected)
+    assert make_config("pendulum-swingup", {"seeds": 3.0}).seed == (0, 1, 2)
+    for name, value, words in (
+        ("steps", 1.5, "--steps was given 1.5; accepted: whole numbers"),
+        ("eta", "half", "--eta was given 'half'; accepted: numbers"),
+        ("seed", [0, None], "--seed was given None; accepted: whole numbers"),
+        ("double_q", 1, "--double-q was given 1; accepted: True or False"),
+        ("seeds", "3", "--seeds was given '3'"),
+    ):
+        with pytest.raises(bires.UserError, match=words):
+            make_config("CartPole-v1", {"algorithm": "dqn", name: value})
