@@ -102,8 +102,8 @@ def run_together(
 def default_count(machine: Machine) -> int:
     """How many populations fill the machine: on a CPU one per core, beside a GPU three for every eight cores.
 
-    On a CPU a population that has a core of its own does not wait for others. Beside a GPU more programs than that
-    only compete in starting kernels (docs/performance.md).
+    On a CPU a population that has a core of its own does not wait for others (not measured against fewer at a time).
+    Beside one H200 with 16 cores six runs of ten members made 32 000 agent-steps/s, ten such runs 24 000.
     """
     if machine.platform == "cpu":
         return machine.cores
