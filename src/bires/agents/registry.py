@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bires.agents import ddpg, dqn
+from bires.agents import ddpg, dqn, sac, td3
 from bires.agents.base import AgentSpec, Algorithm
 from bires.errors import UserError, unknown
 from bires.machine.modules import import_users
@@ -11,6 +11,8 @@ AGENTS: dict[str, AgentSpec] = {
     spec.name: spec
     for spec in (
         ddpg.SPEC,
+        td3.SPEC,
+        sac.SPEC,
         dqn.SPEC,
     )
 }
