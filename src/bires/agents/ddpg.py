@@ -148,7 +148,7 @@ def make(design: Design) -> Agent:
         return space.clip(actor(state.actor, observation[None])[0] + noise), noise
 
     return Agent(
-        init=lambda rng: init(rng, space, design.hidden, design.own["layer_norm"]),
+        init=lambda rng: init(rng, space, design.hidden, design.own.get("layer_norm", False)),
         init_noise=lambda: jnp.zeros(space.action),
         explore=explore,
         random=space.uniform,

@@ -11,9 +11,9 @@ AGENTS: dict[str, AgentSpec] = {
     spec.name: spec
     for spec in (
         ddpg.SPEC,
+        dqn.SPEC,
         td3.SPEC,
         sac.SPEC,
-        dqn.SPEC,
     )
 }
 
