@@ -35,6 +35,16 @@ def algorithm(name: str) -> Algorithm:
     return known[short]
 
 
+def agent(name: str) -> AgentSpec:
+    """The agent of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
+    module, _, short = name.rpartition(":")
+    if module:
+        load(module)
+    if short not in AGENTS:
+        raise unknown("agent", name, AGENTS, "See `bires list algorithms`; your own is MODULE:NAME.")
+    return AGENTS[short]
+
+
 def load(module: str) -> None:
     """Adds the agents of a user's module: every `AgentSpec` among its names."""
     found = [value for value in vars(import_users(module, "--algorithm")).values() if isinstance(value, AgentSpec)]
