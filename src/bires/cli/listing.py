@@ -37,7 +37,8 @@ def tasks() -> Iterator[str]:
     yield f"  DMControl (28 of the paper): {', '.join(DMCONTROL)}"
     yield f"  MuJoCo (5 of the paper, -v4): {', '.join(MUJOCO)}"
     yield f"  Atari (3 of the paper, for DQN): {', '.join(ATARI)}"
-    yield "  and every Gymnasium id with continuous actions (DDPG, TD3, SAC) or discrete ones (DQN); your own is MODULE:ID"
+    yield "  and every Gymnasium id with continuous actions (DDPG, TD3, SAC) or discrete ones (DQN)"
+    yield "  your own is MODULE:ID"
 
 
 def settings() -> Iterator[str]:
