@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from bires.agents.registry import AGENTS
 from bires.envs.families import ATARI
+from bires.envs.minatar import CHANNELS
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
@@ -37,6 +38,7 @@ def tasks() -> Iterator[str]:
     yield f"  DMControl (28 of the paper): {', '.join(DMCONTROL)}"
     yield f"  MuJoCo (5 of the paper, -v4): {', '.join(MUJOCO)}"
     yield f"  Atari (3 of the paper, for DQN): {', '.join(ATARI)}"
+    yield f"  MinAtar (small games, for DQN): {', '.join(f'MinAtar/{game}' for game in CHANNELS)}"
     yield "  and every Gymnasium id with continuous actions (DDPG, TD3, SAC) or discrete ones (DQN)"
     yield "  your own is MODULE:ID"
 
