@@ -20,15 +20,15 @@ from bires.envs.tasks import SHORT
 from bires.errors import UserError
 from bires.runs.tables import read_csv
 from bires.settings.keywords import changed
-from bires.studies.reporting import about, guess, report
+from bires.studies.reporting import about, report
 from tests.synthetic import PAIR, make_run, three_runs
 
 
-def make_page(runs, out, command=""):
+def make_page(runs, out, command="", study=None):
     """report.html alone, without figures."""
     panels = collect(runs)
     out.mkdir()
-    write_page(find(panels), out, about(panels, guess(panels), command))
+    write_page(find(panels), out, about(panels, study, command))
 
 
 def data_of(page: Path):
@@ -40,7 +40,7 @@ def data_of(page: Path):
 def test_all_files_are_written_hold_the_numbers_and_stay_the_same(tmp_path):
     runs = three_runs(tmp_path / "runs")
     for folder in ("one", "two"):
-        report(runs, tmp_path / folder, None, "bires report …")
+        report(runs, tmp_path / folder, "auc", "bires report …")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     drawn = [f"{name}.{kind}" for name in ("auc", "curves") for kind in ("pdf", "png", "svg")]
     assert names == sorted(["report.html", "summary.csv", "totals.csv", "claims.csv", "curves.csv", *drawn])
@@ -193,7 +193,7 @@ def show(page, path: Path):
 
 
 def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
-    make_page(three_runs(tmp_path / "runs"), tmp_path / "out")
+    make_page(three_runs(tmp_path / "runs"), tmp_path / "out", study="auc")
     show(page, tmp_path / "out" / "report.html")
     curves = page.locator("#curves path.curve")
     assert curves.count() == 6
@@ -235,6 +235,16 @@ def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
     assert areas == sorted(areas)
     assert page.locator("#diverged tbody tr").count() == 1
     assert page.locator("#claims tbody tr").count() == 2
+
+
+def test_a_comparison_of_ones_own_has_numbers_and_no_verdicts(page, tmp_path):
+    runs = [*three_runs(tmp_path / "runs"), make_run(tmp_path / "mine", changed(PAIR, task="Pendulum-v1"))]
+    make_page(runs, tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    assert page.title() == "bires: walker-stand, walker-walk, walker-run, Pendulum-v1"
+    assert page.locator("#claims, nav a[href='#claims']").count() == 0
+    assert page.locator("#table tbody tr").count() == 8
+    assert page.locator(".yes, .no").count() == 0
 
 
 def test_eta_can_be_toggled(page, tmp_path):

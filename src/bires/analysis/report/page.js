@@ -240,9 +240,14 @@ function bars() {
 
 // Tables.
 
+function drop(section) {
+  document.getElementById(section).remove();
+  document.querySelector(`nav a[href="#${section}"]`).remove();
+}
+
 function claims() {
   const body = document.querySelector("#claims .body");
-  if (!data.claims.length) { body.append(make("p", {}, "These runs belong to no study of the paper.")); return; }
+  if (!data.claims.length) { drop("claims"); return; }
   const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
   body.append(table(["claim", "paper", "ours", "95 % interval", "", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", c.value ? show[c.unit](c.value.value) : "–", range(c.value, show[c.unit]), c.interval, make("span", { class: c.answer }, c.answer)])));
   body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it holds both; no data: the runs that would tell are missing."));
