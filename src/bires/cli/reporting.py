@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from bires.analysis.summary import totals_table
 from bires.errors import UserError
+from bires.machine.terminal import console, printable
 from bires.runs.run import Run
 from bires.studies.reporting import report as write_report
 
@@ -26,8 +25,9 @@ def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
     found = write_report(runs, out, study, command)
     compared = [total for total in found.totals if total.interval]
     if 0 < len(compared) <= MANY:
-        Console(highlight=False).print(totals_table(compared))
-    print(f"{out / 'report.html'}, with figures (png, svg, pdf) and tables (csv) beside it")
+        screen = console()
+        screen.print(totals_table(compared, screen.width))
+    print(f"{printable(out / 'report.html')}, with figures (png, svg, pdf) and tables (csv) beside it")
     return 0
 
 
@@ -38,5 +38,6 @@ def run_folders(path: Path) -> list[Path]:
     found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
     begun = [run for run in found if (run / "evaluations.csv").exists()]
     if len(begun) < len(found):
-        print(f"skipped, as nothing was evaluated there: {', '.join(str(run) for run in found if run not in begun)}")
+        left = ", ".join(printable(run) for run in found if run not in begun)
+        print(f"skipped, as nothing was evaluated there: {left}")
     return begun or found or [path]

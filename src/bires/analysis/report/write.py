@@ -50,7 +50,7 @@ def page(found: Found, out: Path, about: About) -> Path:
     for mark, part in {
         "__TITLE__": html.escape(about.title),
         "__STYLE__": folder.joinpath("page.css").read_text(encoding="utf-8"),
-        "__SCRIPT__": folder.joinpath("page.js").read_text(encoding="utf-8"),
+        "__SCRIPT__": "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.js", "page.js")),
         "__DATA__": data,
     }.items():
         text = text.replace(mark, part, 1)
