@@ -17,6 +17,7 @@ from bires.envs.timing import step_seconds
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.hardware import choose_workers
+from bires.machine.terminal import printable
 from bires.population.program import make_program
 from bires.population.step import compiled
 from bires.runs.arrays import unflatten_learners
@@ -61,7 +62,9 @@ def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: in
     for member, text in failed.items():
         if not rows:
             raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
-        print(f"member {member} is skipped; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
+        print(
+            f"member {member} is skipped; its environment raised: {printable(text.splitlines()[-1])}", file=sys.stderr
+        )
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     for record in records:
         record["kind"] = everyone[record["member"]].label

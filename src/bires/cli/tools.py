@@ -53,12 +53,19 @@ class Export:
         from bires.analysis.export import export
         from bires.cli.reporting import run_folders
         from bires.errors import UserError
+        from bires.machine.terminal import printable
         from bires.runs.run import Run
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
         runs = [Run(path) for given in self.runs for path in run_folders(given)]
-        print(export(runs, self.to, self.out or Path("tensorboard" if self.to == "tensorboard" else "."), self.project))
+        print(
+            printable(
+                export(
+                    runs, self.to, self.out or Path("tensorboard" if self.to == "tensorboard" else "."), self.project
+                )
+            )
+        )
         return 0
 
 

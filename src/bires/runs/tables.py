@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bires.errors import UserError
+from bires.machine.terminal import printable
 
 
 class Table(Mapping[str, np.ndarray]):
@@ -48,7 +49,10 @@ class Table(Mapping[str, np.ndarray]):
     def show(self, most: int | None = None) -> str:
         """The rows as text, or the first of them and how many there are."""
         shown = list(self.rows())[:most]
-        cells = [list(self._columns), *([format_cell(v) for v in row.values()] for row in shown)]
+        cells = [
+            [printable(name) for name in self._columns],
+            *([format_cell(v) for v in row.values()] for row in shown),
+        ]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self._columns))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         more = [f"… {self.height} rows"] if self.height > len(shown) else []
@@ -57,7 +61,7 @@ class Table(Mapping[str, np.ndarray]):
 
 def format_cell(value: Any) -> str:
     """A value as `Table.show` prints it."""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+    return f"{value:.5g}" if isinstance(value, float) else printable(value)
 
 
 def read_csv(path: Path) -> Table:
