@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def attempt(words: list[str]) -> int:
     import tyro
 
-    from bires.cli import commands
+    from bires.cli import commands, flags
     from bires.cli.output import Interrupted
     from bires.errors import UserError
     from bires.machine.terminal import printable
@@ -42,6 +42,7 @@ def attempt(words: list[str]) -> int:
         print(f"bires {metadata.version('bires')}")
         return 0
     try:
+        words = flags.completed(words)
         command = tyro.cli(
             commands.commands(words),
             prog="bires",

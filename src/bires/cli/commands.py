@@ -61,16 +61,17 @@ class Train(Training):
         return train_and_show(self.whole(self.config, self.seeds), self.output)
 
 
+@dataclass(frozen=True)
 class Compare(Training):
-    """Train DDPG and Bi-Res-DDPG on the same seeds (five by default) and compare their areas under the curve."""
+    """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
+    curve."""
+
+    compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
+    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
 
     def run(self) -> int:
-        config = self.config
-        if not given(config, "algorithm"):
-            config = replace(config, algorithm=("ddpg", "bi-res-ddpg"))
-        return train_and_show(
-            self.whole(config, self.seeds if self.seeds is not None or given(config, "seed") else 5), self.output
-        )
+        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
+        return train_and_show(self.whole(self.config, seeds), self.output)
 
 
 def with_groups(base: type, selection: Selection) -> type:

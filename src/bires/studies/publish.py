@@ -30,7 +30,7 @@ from bires.studies.reporting import about
 BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 MANY = 20
 """More totals than this do not go onto a page."""
-JUDGED_AS = {"learning": "auc", "planning": "oracle", "variants-60k": "variants"}
+JUDGED_AS = {"learning": "auc", "planning": "oracle"}
 """Collections whose curves are held against the claims of a study of another name."""
 KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
 """What is kept beside the runs: the numbers behind figures and tables, byte for byte the same every time."""
@@ -44,8 +44,9 @@ def collections(results: Path) -> dict[str, list[Run]]:
 
 
 def study_of(name: str) -> str | None:
-    """The study whose claims a collection is held against."""
-    return name if name in STUDIES else JUDGED_AS.get(name)
+    """The study whose claims a collection is held against: variants-60k, say, against those of `variants`."""
+    begun = [study for study in STUDIES if f"{name}-".startswith(f"{study}-")]
+    return max(begun, key=len, default=JUDGED_AS.get(name))
 
 
 def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> list[Path]:
