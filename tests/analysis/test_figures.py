@@ -15,9 +15,13 @@ from tests.synthetic import PAIR, make_run, three_runs
 @pytest.fixture
 def drawn(monkeypatch):
     """The figures that were written, as Matplotlib has them."""
-    kept = []
-    save = figures.save
-    monkeypatch.setattr(figures, "save", lambda figure, *rest: (kept.append(figure), save(figure, *rest))[1])
+    kept, save = [], figures.save
+
+    def keep(figure, *rest):
+        kept.append(figure)
+        return save(figure, *rest)
+
+    monkeypatch.setattr(figures, "save", keep)
     return kept
 
 

@@ -1,6 +1,6 @@
 """Tables of a run: data frames take them, their types are always the same, and a notebook shows them."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -53,14 +53,7 @@ def test_polars_takes_a_table(which, run):
 
 
 def test_without_pandas_the_error_says_what_to_type(run, monkeypatch):
-    found = builtins.__import__
-
-    def without(name, *rest):
-        if name == "pandas":
-            raise ImportError(name)
-        return found(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not there
     with pytest.raises(UserError, match=r"to_pandas\(\) needs pandas: `pip install pandas`"):
         run.members.to_pandas()
 

@@ -144,10 +144,15 @@ def grid(count: int) -> tuple[Any, list[Any]]:
 
 
 @plain_text
-def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
+def curves_figure(panels: Sequence[Panel]) -> Any:
     """The curve grid: one panel per task."""
-    parts = [(panel, panel.title, panel.kinds) for panel in panels]
-    return save(draw_grid(parts, styles(panels), {}), panels, paths)
+    return draw_grid([(panel, panel.title, panel.kinds) for panel in panels], styles(panels), {})
+
+
+@plain_text
+def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
+    """The curve grid, as files."""
+    return save(curves_figure(panels), panels, paths)
 
 
 @plain_text

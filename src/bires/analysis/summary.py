@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -18,6 +18,7 @@ from bires.analysis.statistics import auc
 from bires.analysis.totals import Total, between, totals
 from bires.machine.terminal import printable
 from bires.runs.run import Run
+from bires.runs.tables import Table
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,24 @@ def plain(record: Any) -> Any:
     if isinstance(record, Row | Total | Estimate):
         return {name: plain(value) for name, value in vars(record).items()}
     return None if isinstance(record, float) and not np.isfinite(record) else record
+
+
+def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
+    """Rows or totals as a table; an estimate is three columns, and nan where there is none."""
+    columns: dict[str, list[Any]] = {}
+    for record in records:
+        for name, kind in get_type_hints(type(record)).items():
+            value = getattr(record, name)
+            if Estimate in (kind, *get_args(kind)):
+                found = value or Estimate(np.nan, np.nan, np.nan)
+                for end in ("value", "low", "high"):
+                    columns.setdefault(name if end == "value" else f"{name}_{end}", []).append(getattr(found, end))
+            else:
+                number = float in (kind, *get_args(kind))
+                columns.setdefault(name, []).append(np.nan if number and value is None else value)
+    return Table(
+        {name: np.array(values, object if isinstance(values[0], str) else None) for name, values in columns.items()}
+    )
 
 
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:

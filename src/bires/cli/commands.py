@@ -93,7 +93,7 @@ class Resume:
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
-        from bires.api import lengthen
+        from bires.api.training import lengthen
         from bires.runs.run import Run
 
         if self.steps is not None:

@@ -51,14 +51,13 @@ class Export:
 
     def run(self) -> int:
         from bires.analysis.export import export
-        from bires.cli.reporting import run_folders
+        from bires.cli.reporting import opened
         from bires.errors import UserError
         from bires.machine.terminal import printable
-        from bires.runs.run import Run
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        runs = [Run(path) for given in self.runs for path in run_folders(given)]
+        runs = opened(self.runs)
         print(
             printable(
                 export(

@@ -42,6 +42,10 @@ class Run:
                 f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
             ) from error
 
+    def __fspath__(self) -> str:
+        """A run may stand wherever its folder may."""
+        return str(self.path)
+
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
 
@@ -94,6 +98,10 @@ class Run:
         return Table({**table, **{column: members[column][table["member"]] for column in extra}})
 
 
-def load(path: str | os.PathLike[str]) -> Run:
-    """Opens a run folder."""
-    return Run(path)
+def run_folders(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folder itself, if it is a run, or the runs under it; and those of them where nothing was evaluated."""
+    if (path / "manifest.json").exists() or not path.is_dir():
+        return [path], []
+    found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
+    begun = [run for run in found if (run / "evaluations.csv").exists()]
+    return begun or found or [path], [run for run in found if begun and run not in begun]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -52,7 +53,7 @@ class Table(dict[str, np.ndarray]):
         return len(next(iter(self.values()), ()))
 
     def where(self, keep: np.ndarray) -> Table:
-        """The rows where ``keep`` is true: ``table.where(table["step"] > 1000)``."""
+        """The rows where ``keep`` is true, or of these numbers: ``table.where(table["step"] > 1000)``."""
         return Table({name: values[keep] for name, values in self.items()})
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -64,7 +65,7 @@ class Table(dict[str, np.ndarray]):
     def to_pandas(self) -> Any:
         """The table as a `pandas.DataFrame`, where pandas is installed."""
         try:
-            import pandas
+            pandas: Any = importlib.import_module("pandas")
         except ImportError as error:
             raise UserError("to_pandas() needs pandas: `pip install pandas`.") from error
         return pandas.DataFrame(self)
@@ -90,7 +91,9 @@ class Table(dict[str, np.ndarray]):
 
     def _cells(self, most: int | None) -> list[list[str]]:
         """The names, then the first rows, as text."""
-        rows = [[format_cell(value) for value in row.values()] for row in self.where(np.s_[:most]).rows()]
+        rows = [
+            [format_cell(value) for value in row.values()] for row in self.where(np.arange(self.height)[:most]).rows()
+        ]
         return [[printable(name) for name in self], *rows]
 
 
