@@ -11,7 +11,7 @@ function table(heads, rows, { text = [0], prose = [] } = {}) {
   const kind = (i) => (prose.includes(i) ? "text prose" : text.includes(i) ? "text" : null);
   const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => {
     const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
-    return make("td", { class: kind(i), "data-key": key }, shown instanceof Node ? shown : String(shown ?? "–"));
+    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : String(shown ?? "–"));
   }))));
   const sort = (i) => {
     const key = (row) => { const cell = row.cells[i], raw = cell.dataset.key ?? cell.textContent.replaceAll("−", "-").replaceAll(",", ""), value = parseFloat(raw); return Number.isNaN(value) ? raw : value; };
@@ -168,6 +168,7 @@ function totals() {
     ["mean difference", (t) => signed(t.mean_difference)], several && ["median", (t) => signed(t.median_difference)], several && ["IQM", (t) => signed(t.iqm_difference)],
     ["of the final return", (t) => signed(t.final_difference)], data.diverged.length && ["diverged", (t) => spread(t.divergence, share)], kinds.length > 1 && ["intervals", (t) => t.interval],
   ].filter(Boolean);
+  if (!several) document.querySelector("#totals h2").textContent = document.querySelector("nav a[href='#totals']").textContent = "against the baseline";
   body.append(table(columns.map(([name]) => name), compared.map((t) => columns.map(([, cell]) => cell(t))), { text: kinds.length > 1 ? [0, 1, columns.length - 1] : [0, 1] }));
   body.append(make("p", { class: "notes" }, `Each algorithm against its baseline. P(better): the probability that a run has a larger score than one of the baseline. Differences are of normalised scores: a score is the mean of a curve divided by the task’s scale (DMControl 1000; see the table below). 95 % intervals: bootstrap over runs, stratified by task, widened for few runs; paired where both algorithms have the same seeds${kinds.length === 1 ? ` (here: ${kinds[0]})` : ""}; Wilson’s for divergence. IQM: the mean of the middle half of the tasks.`));
   body.append(make("h3", {}, "The ratio of AUCs, over the tasks that some algorithm learned, and what Q believes"));
