@@ -1,18 +1,20 @@
 """The report: what is in it, that it is the same every time, and that it works in a real browser."""
 
 import csv
+import io
 import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
 from bires.analysis.report.write import page as write_page
-from bires.analysis.summary import find
+from bires.analysis.summary import find, totals_table
 from bires.cli import main
 from bires.envs.tasks import SHORT
 from bires.errors import UserError
@@ -98,6 +100,19 @@ def test_figures_carry_the_checksum_of_their_curves(tmp_path):
 def test_nothing_to_report(tmp_path):
     with pytest.raises(UserError, match="no run has been evaluated"):
         report([], tmp_path, None, "")
+
+
+@pytest.mark.parametrize(("width", "columns"), [(80, 4), (120, 5), (300, 11)])
+def test_the_terminal_shows_the_comparisons_that_fit(width, columns, tmp_path):
+    found = [total for total in find(collect(three_runs(tmp_path))).totals if total.interval]
+    table = totals_table(found, width)
+    assert len(table.columns) == columns
+    screen = Console(width=width, record=True, file=io.StringIO())
+    screen.print(table)
+    text = screen.export_text()
+    assert found[0].mean_difference is not None
+    assert found[0].mean_difference.show("+.3f") in text  # in one piece
+    assert "bi-res-ddpg(0.05)" in text
 
 
 def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):

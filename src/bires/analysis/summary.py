@@ -196,8 +196,9 @@ def totals_table(found: Sequence[Total], width: int) -> RichTable:
     for i in range(2, len(rows[0])):
         left -= 3 + max(len(text) for row in rows for text in row[i])
         shown += [i] if left >= 0 or i < 4 else []
+    short = max(len(row[1][1]) for row in rows) <= 18
     for i in shown:
-        table.add_column(rows[0][i][0], overflow="fold", no_wrap=i > 1)
+        table.add_column(rows[0][i][0], overflow="fold", no_wrap=i > 1 or (i == 1 and short))
     for row in rows:
         table.add_row(*(row[i][1] for i in shown))
     if len(shown) < len(rows[0]):
