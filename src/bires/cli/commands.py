@@ -204,6 +204,8 @@ class Bench:
     """The Python of an environment with Stable-Baselines3, SBX and PyTorch (`make bench` sets one up)."""
     task: str = "walker-stand"
     """The task whose sizes and environments are used."""
+    agent: str | None = None
+    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
     populations: tuple[Whole, ...] = ()
     """Population sizes; default: 1, 4, 10 on a CPU; 1, 8, 35, 175, 330 on an accelerator."""
     seconds: float = 4.0
@@ -214,9 +216,10 @@ class Bench:
     """Print JSON, for machines."""
 
     def run(self) -> int:
-        from bires.tools.bench.report import bench
+        from bires.tools.bench.report import Wish, bench
 
-        return bench(self.task, tuple(self.populations), self.seconds, self.peers, self.planning, self.json)
+        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning)
+        return bench(wish, self.json)
 
 
 def named(record: type, name: str) -> Any:
