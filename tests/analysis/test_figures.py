@@ -6,7 +6,7 @@ from PIL import Image
 from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
-from bires.analysis.pictures import elided
+from bires.analysis.names import elided, file_name
 from bires.envs.tasks import SHORT
 from bires.settings.keywords import changed
 from tests.synthetic import PAIR, make_run, three_runs
@@ -67,6 +67,20 @@ def test_names_are_no_mathematics_and_fit(tmp_path, drawn):
         high = figure.get_size_inches()[1]
         assert all(ax.get_position().height * high > 1.5 for ax in figure.axes)
     assert elided("abcdef", 4) == "…def"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("bi-res-dqn(0.05) critic_lr=0.001", "bi-res-dqn(0.05) critic_lr=0.001"),
+        ("../../x", "..-..-x"),
+        ("..", "-"),
+        ("a\\b:c\n", "a-b-c-"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_names_of_files_lead_nowhere_else(name, file):
+    assert file_name(name) == file
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ import csv
 import json
 import re
 from itertools import pairwise
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
 
+from bires.analysis.curves import collect
+from bires.analysis.report.content import About
+from bires.analysis.report.write import page as write_page
+from bires.analysis.summary import find
 from bires.cli import main
 from bires.settings.keywords import changed
 from tests.analysis.pages import boxes_of, make_page, show
@@ -142,6 +147,16 @@ def test_names_are_text_on_the_page_in_figures_in_tables_and_on_the_terminal(pag
     assert boxes_of(page, "#curves svg.chart")
     for name in ("summary.csv", "curves.csv"):
         assert "\x1b" not in (tmp_path / "out" / name).read_text()
+
+
+def test_links_lead_to_files_whatever_their_folder_is_called(page, tmp_path):
+    for i, name in enumerate(("javascript:window.hit=1", "a #b?c%d")):
+        run = make_run(tmp_path / f"out{i}" / name, changed(PAIR, steps=100))
+        write_page(find(collect([run])), tmp_path / f"out{i}", About("x", ""))
+        show(page, tmp_path / f"out{i}" / "report.html")
+        hrefs = page.locator("#how a").evaluate_all("links => links.map((link) => link.href)")
+        assert unquote(urlparse(hrefs[0]).path) == str(run.path / "evaluations.csv")
+        assert all(href.startswith("file:///") for href in hrefs)
 
 
 def test_messages_about_hostile_names_do_not_reach_the_terminal_as_they_are(tmp_path, capsys):

@@ -29,11 +29,6 @@ def plain_text(draw: Callable[P, T]) -> Callable[P, T]:
     return drawn
 
 
-def elided(name: str, most: int) -> str:
-    """A name that fits; of a long one the end, which tells it apart from others."""
-    return name if len(name) <= most else f"…{name[1 - most :]}"
-
-
 def write(figure: Any, source: str, paths: Sequence[Path]) -> list[Path]:
     """Writes a figure in the format of each name's ending; its bytes depend on what it shows alone."""
     import matplotlib

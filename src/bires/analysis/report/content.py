@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def run_data(run: Run, out: Path) -> dict[str, Any]:
         "start": manifest.get("start"),
         "end": manifest.get("end"),
         "files": [
-            {"name": name.split(".")[0], "href": Path(os.path.relpath(run.path / name, out)).as_posix()}
+            {"name": name.split(".")[0], "href": quote(Path(os.path.relpath(run.path / name, out)).as_posix())}
             for name in FILES
             if (run.path / name).exists()
         ],
