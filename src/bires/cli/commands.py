@@ -212,13 +212,15 @@ class Bench:
     """About how long each measurement takes."""
     planning: str | None = None
     """A task whose oracle, learned models and planners are measured, too."""
+    rules: bool = False
+    """Measure the time of an update by each rule, too, in units of td's."""
     json: bool = False
     """Print JSON, for machines."""
 
     def run(self) -> int:
         from bires.tools.bench.report import Wish, bench
 
-        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning)
+        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning, self.rules)
         return bench(wish, self.json)
 
 
