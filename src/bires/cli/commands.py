@@ -93,7 +93,7 @@ class Resume:
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
-        from bires.api import lengthen
+        from bires.api.training import lengthen
         from bires.runs.run import Run
 
         if self.steps is not None:
@@ -131,7 +131,7 @@ class Report:
     out: Path = Path("report")
     """Where to write."""
     study: str | None = None
-    """Judge the claims of this study; default: the one whose algorithms these are. See `bires list studies`."""
+    """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
 
     def run(self) -> int:
         from bires.cli.reporting import report
