@@ -20,6 +20,7 @@ from bires.settings.comparison import compared
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Stopped
+from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
 from bires.training.plan import make_plan
@@ -59,6 +60,7 @@ def train(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -74,6 +76,9 @@ def train(
 
     ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes`` and
     ``keep_going`` are those of `bires.settings.options.Options` and change no result; ``quiet`` prints nothing.
+
+    ``callback`` is called after each evaluation with a `bires.Evaluation`. It may return False to stop the run, or the
+    numbers of members to stop. Stopped members are frozen; their status is ``stopped``.
 
     Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
     """
@@ -98,7 +103,8 @@ def train(
     }
     given = {name: value for name, value in common.items() if value is not None}
     config = make_config(task, {**given, **own})
-    return carried_out(config, out, make_options(workers, cohorts, checkpoint_minutes, keep_going), quiet)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, callback)
+    return carried_out(config, out, options, quiet)
 
 
 @as_typed
@@ -128,6 +134,7 @@ def compare(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -169,6 +176,7 @@ def compare(
         cohorts=cohorts,
         checkpoint_minutes=checkpoint_minutes,
         keep_going=keep_going,
+        callback=callback,
         quiet=quiet,
         **own,
     )
@@ -183,25 +191,36 @@ def resume(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    callback: Callback | str | None = None,
     quiet: bool = False,
 ) -> Run:
     """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
 
-    It ends where it was to end, or after ``steps`` in all, as if it had begun so.
+    It ends where it was to end, or after ``steps`` in all, as if it had begun so. A ``callback`` is called for the
+    evaluations that are still to come.
     """
     where = folder("path", path)
-    options = make_options(workers, cohorts, checkpoint_minutes, keep_going)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, callback)
     if steps is not None:
         lengthen(where, configs.proper("steps", steps, int))
     return carried_out(reading.Run(where).config, where, options, quiet)
 
 
-def make_options(workers: int | None, cohorts: Cohorts, checkpoint_minutes: float, keep_going: bool) -> Options:
+def make_options(
+    workers: int | None,
+    cohorts: Cohorts,
+    checkpoint_minutes: float,
+    keep_going: bool,
+    callback: Callback | str | None = None,
+) -> Options:
     """How a run is carried out, checked."""
     if workers is not None and configs.proper("workers", workers, int) < 0:
         raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
     minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
-    return Options(workers, configs.proper("cohorts", cohorts, Cohorts), minutes, keep_going)
+    called = load_callback(callback) if isinstance(callback, str) else callback
+    if called is not None and not callable(called):
+        raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
+    return Options(workers, configs.proper("cohorts", cohorts, Cohorts), minutes, keep_going, callback=called)
 
 
 def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool) -> Run:
@@ -222,6 +241,9 @@ def lengthen(path: Path, steps: int) -> None:
         raise UserError(
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
         )
+    ends = set(run.members["status"])
+    if "stopped" in ends and ends <= {"stopped", "diverged"} and steps > run.config.steps:
+        raise UserError(f"{path} has no member that can go on: all have stopped or diverged. Train anew.")
     if not Store(path).steps():
         raise UserError(
             f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."

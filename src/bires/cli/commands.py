@@ -43,6 +43,8 @@ class Training:
     config: Config
     seeds: Whole | None = None
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     output: Output = field(default_factory=Output)
 
     def whole(self, config: Config, seeds: int | None) -> Config:
@@ -58,7 +60,7 @@ class Train(Training):
     """Train a population on a task. Several values of a setting make a grid."""
 
     def run(self) -> int:
-        return train_and_show(self.whole(self.config, self.seeds), self.output)
+        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Compare(Training):
 
     def run(self) -> int:
         seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return train_and_show(self.whole(self.config, seeds), self.output)
+        return train_and_show(self.whole(self.config, seeds), self.output, self.callback)
 
 
 def with_groups(base: type, selection: Selection) -> type:
@@ -90,6 +92,8 @@ class Resume:
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     steps: Whole | None = None
     """Train until this many steps in all; default: those of the run."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
@@ -99,7 +103,7 @@ class Resume:
         if self.steps is not None:
             lengthen(self.run_folder, self.steps)
         config = Run(self.run_folder).config
-        return train_and_show(config, Output(**vars(self.running), out=self.run_folder))
+        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback)
 
 
 @dataclass(frozen=True)
@@ -268,15 +272,17 @@ def with_seeds(config: Config, count: int | None) -> Config:
     return replace(config, seed=seeds(count))
 
 
-def train_and_show(config: Config, output: Output) -> int:
+def train_and_show(config: Config, output: Output, callback: str | None = None) -> int:
     """Trains, then shows the results."""
     from bires.settings.options import Stopped
+    from bires.training.callbacks import load_callback
     from bires.training.display import Display
     from bires.training.start import start
 
     display = Display(output.quiet, output.json)
+    options = replace(output.options(), callback=load_callback(callback) if callback else None)
     try:
-        run = start(config, output.out, output.options(), display)
+        run = start(config, output.out, options, display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
     show(run, display)

@@ -19,9 +19,11 @@ from bires.settings.config import Config
 TYPES = {
     **dict.fromkeys(("member", "seed", "step", "episodes", "updates"), int),
     **dict.fromkeys(("task", "algorithm", "rule", "planner", "status"), str),
-    **dict.fromkeys(("eta", "gamma", "diverged_at"), float),
+    **dict.fromkeys(("eta", "gamma", "diverged_at", "stopped_at"), float),
 }
 """What the columns of a run's files are, whatever their values."""
+AFTERWARDS = ("status", "diverged_at", "stopped_at")
+"""Columns of members.csv that say how a member ended."""
 
 
 class Run:
@@ -94,7 +96,7 @@ class Run:
                 raise UserError(f"{self.path / name} has no column {column!r}. Put a good copy back, or leave it out.")
         if table.height and not np.isin(table["member"], members["member"]).all():
             raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")
-        extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
+        extra = [column for column in members if column not in table and column not in AFTERWARDS]
         return Table({**table, **{column: members[column][table["member"]] for column in extra}})
 
 

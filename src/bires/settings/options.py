@@ -1,10 +1,10 @@
-"""How a run is carried out and reported. Nothing here changes its results."""
+"""How a run is carried out and reported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 Cohorts = Literal["by-size", "threads", "processes"]
 
@@ -20,11 +20,13 @@ class Progress:
     diverged: dict[int, int]
     evaluated: bool
     """Whether an evaluation has just ended."""
+    stopped: dict[int, int] = field(default_factory=dict)
+    """Member → step, of those that a callback stopped."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is carried out. Nothing here changes its results."""
+    """How a run is carried out. Only a callback changes its results: it may end members early."""
 
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
@@ -38,6 +40,8 @@ class Options:
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
+    callback: Callable[[Any], Any] | None = None
+    """Called after each evaluation, with a `bires.training.callbacks.Evaluation`."""
 
 
 class Stopped(Exception):

@@ -16,6 +16,7 @@ from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.settings.options import Options, Stopped
+from bires.training.callbacks import name_of
 from bires.training.loop import TrainingLoop
 from bires.training.plan import Plan, began_with_processes, make_plan
 from bires.training.runners import Lost
@@ -55,7 +56,8 @@ def begin_or_continue(
         require_same(run, config, "Give another --out, or the same configuration to continue that run.")
         if run.finished:
             begin(grid.members(config))
-            options.say(f"{out} is finished: {config.steps} steps.")
+            early = "; a callback stopped members" if (run.members["status"] == "stopped").any() else ""
+            options.say(f"{out} is finished: {config.steps} steps{early}.")
             return run
         run.require_resumable()
     plan = make_plan(config, options, folder, begin)
@@ -89,9 +91,12 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
     folder, plan = loop.folder, loop.plan
     checkpoint = newest(plan, folder, loop.options.say) if (folder.path / "manifest.json").exists() else None
     if checkpoint is None:
-        folder.create(plan.config, plan.members, plan.where)
+        callback = loop.options.callback
+        folder.create(plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {}))
     else:
         loop.options.say(f"continuing {folder.path} at step {checkpoint.step}")
+        if (began_with := Run(folder.path).manifest.get("callback")) and loop.options.callback is None:
+            loop.options.say(f"the run began with the callback {began_with}; it goes on without one (--callback)")
     try:
         loop.run(checkpoint, stop, require_ours)
     except CorruptCheckpoint as error:
