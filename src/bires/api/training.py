@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +55,9 @@ def train(
     hidden: Iterable[int] | int | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    reward_scale: float | None = None,
+    normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
@@ -68,8 +71,9 @@ def train(
 
         run = bires.train("walker-stand", algorithm=["ddpg", "bi-res-ddpg"], eta=0.05, seeds=5, steps=1e5, tau=5e-3)
 
-    Arguments up to ``log_every`` are the fields of `bires.settings.config.Config`; None is the default there. Several
-    values of one make a grid, and every combination is a member. ``seeds=5`` is short for ``seed=range(5)``.
+    Arguments up to ``normalise_observations`` are the fields of `bires.settings.config.Config`; None is the default
+    there. Several values of one make a grid, and every combination is a member. ``seeds=5`` is short for
+    ``seed=range(5)``.
 
     ``own``: the settings of the agent, of planners and of the family of environments are keywords, too, such as
     ``tau=5e-3`` or ``model="learned"``. `bires list settings` names them; an agent of your own brings its own.
@@ -100,6 +104,9 @@ def train(
         "hidden": hidden,
         "protocol": protocol,
         "log_every": log_every,
+        "env_kwargs": env_kwargs,
+        "reward_scale": reward_scale,
+        "normalise_observations": normalise_observations,
     }
     given = {name: value for name, value in common.items() if value is not None}
     config = make_config(task, {**given, **own})
@@ -129,6 +136,9 @@ def compare(
     hidden: Iterable[int] | int | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    reward_scale: float | None = None,
+    normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
@@ -147,7 +157,7 @@ def compare(
     arguments are those of `train`.
     """
     if algorithm is None:
-        algorithm = compared(task, agent)
+        algorithm = compared(task, agent, env_kwargs)
     elif agent is not None:
         raise UserError(
             "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
@@ -171,6 +181,9 @@ def compare(
         hidden=hidden,
         protocol=protocol,
         log_every=log_every,
+        env_kwargs=env_kwargs,
+        reward_scale=reward_scale,
+        normalise_observations=normalise_observations,
         out=out,
         workers=workers,
         cohorts=cohorts,

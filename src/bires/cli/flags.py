@@ -11,6 +11,7 @@ import tyro
 from bires.agents import registry
 from bires.envs.families import family_of
 from bires.errors import UserError
+from bires.settings.arguments import arguments
 from bires.settings.comparison import compared
 from bires.settings.config import Config, Number, Whole, refuse_foreign, types
 from bires.types import Setting, Sight
@@ -22,6 +23,7 @@ class Selection:
     """The agent, planners and task of a command line, before it is parsed."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        env_kwargs(words)  # or an error that says more than the parser's
         task = next((word for word in words[1:2] if not word.startswith("-")), "walker-stand")
         algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
         self.config = Config(task, algorithm=algorithms, planner=tuple(values_after(words, "--planner")))
@@ -52,7 +54,13 @@ def completed(words: list[str]) -> list[str]:
         raise UserError("Both --agent and --algorithm were given; --agent td3 is short for --algorithm td3 bi-res-td3.")
     if given or len(words) < 2 or words[1].startswith("-"):
         return words
-    return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None)]
+    return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None, env_kwargs(words))]
+
+
+def env_kwargs(words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of the environment on a command line."""
+    found = values_after(words, "--env-kwargs")
+    return arguments(found[-1]) if found else {}
 
 
 def known(name: str) -> bool:

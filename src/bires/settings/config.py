@@ -19,6 +19,7 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
+from bires.settings.arguments import Arguments, arguments
 from bires.types import Setting, Sight, accepted
 
 
@@ -99,6 +100,12 @@ class Config:
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
+    env_kwargs: Arguments = field(default_factory=dict)
+    """Arguments of the environment's constructor, as JSON: '{"gravity": 9.8}'."""
+    reward_scale: Number = 1.0
+    """What learners see of a reward is this times it; returns and values are reported without it."""
+    normalise_observations: bool = False
+    """Whether each member sees observations in units of their running mean and standard deviation."""
     own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
 
@@ -214,6 +221,8 @@ def types() -> dict[str, Any]:
 def settled(name: str, value: Any) -> Any:
     """A value as `Config` stores it: of a built-in type, in a tuple where several values are allowed."""
     kind = types()[name]
+    if name == "env_kwargs":
+        return arguments(value)
     if get_origin(kind) is not tuple:
         return proper(name, value, kind)
     return tuple(proper(name, one, get_args(kind)[0]) for one in several(value))

@@ -11,4 +11,4 @@ def recipe_of(config: Config) -> Recipe:
     """The recipe for a configuration's task, with the settings of its family."""
     family = family_of(config.task)
     settings = {one.name: config.own[one.name] for one in family.settings} if family else None
-    return recipe(config.task, config.protocol, settings)
+    return recipe(config.task, config.protocol, settings, config.env_kwargs)
