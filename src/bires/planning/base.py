@@ -44,6 +44,8 @@ class PlannerKind:
     """parts, learner, observations → the next actions, where rollouts go on."""
     slope: Callable[[Planning, Learner, Hyper, Transition, Imagined], Slope] | None = None
     """The critic's gradient on the real batch, in place of the rule's; None: the rule's."""
+    regresses: bool = False
+    """Whether its slope needs `Parts.regress`."""
     extra: Callable[..., tuple[Learner, jax.Array, jax.Array]] | None = None
     """planning, learner, hyper, batch, imagined, alive → learner, alive, loss: what comes after the actor's step."""
 

@@ -36,7 +36,7 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         raise UserError(f"{planned[0].algorithm!r} was given a planner; planners need an agent such as DDPG.")
     if agent.parts(None).regress is None:
         for member in planned:
-            if (kind := kind_of(member)) is not None and kind.slope is not None:
+            if (kind := kind_of(member)) is not None and kind.regresses:
                 raise UserError(
                     f"{member.algorithm!r} has the planner {member.planner!r}, whose loss {config.agent.title} cannot "
                     "take. Use another planner (`bires list planners`), or another agent."
