@@ -105,6 +105,8 @@ class Parts:
     """learner, observations → the target policy's actions."""
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
+    value: Callable[[Learner, jax.Array], jax.Array] = lambda learner, observation: observation[..., 0] * 0
+    """learner, observations → the online network's values of the online policy there."""
     clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)
     """Actions → the same within the task's bounds."""
 

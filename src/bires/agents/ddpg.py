@@ -158,6 +158,7 @@ PARTS = Parts(
     targets=follow,
     target_action=lambda state, observation: actor(state.target_actor, observation),
     target_value=lambda state, observation, action: critic(state.target_critic, observation, action),
+    value=lambda state, observation: critic(state.critic, observation, actor(state.actor, observation)),
 )
 
 

@@ -165,6 +165,9 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
         targets=follow,
         target_action=lambda state, observation: sample(state.actor, action_key, observation).action,
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
+        value=lambda state, observation: stacked.smallest(
+            state.critics.params, observation, jnp.tanh(gaussian(state.actor, observation)[0])
+        ),
         clip=design.space.clip,
     )
 

@@ -127,6 +127,9 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
         targets=follow,
         target_action=lambda state, observation: policy(state.target_actor, observation),
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
+        value=lambda state, observation: stacked.smallest(
+            state.critics.params, observation, policy(state.actor, observation)
+        ),
         clip=design.space.clip,
     )
 

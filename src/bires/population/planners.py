@@ -48,7 +48,9 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         sizes = [size_of(member) for member in planned if kind_of(member) is kind]
         if sizes:
             width, depth = (max(column) for column in zip(*sizes, strict=True))
-            uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members)))
+            mine = [member for member in planned if kind_of(member) is kind]
+            doubts = config.own["model"] == "learned" and any(kind.doubts(member.planning) for member in mine)
+            uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members), doubts))
     settings = planners.settings_of(member.planner for member in members)
     return Planning(
         make_parts=agent.parts,
