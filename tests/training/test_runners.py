@@ -180,7 +180,7 @@ def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
         pass
 
     gymnasium.register("OnlyHere-v0", entry_point=lambda **_: Here())
-    with pytest.raises(bires.UserError, match=r"exists in this process only. Use --cohorts threads"):
+    with pytest.raises(bires.UserError, match=r"exists in this process only. Use cohorts='threads'"):
         bires.train("OnlyHere-v0", out=tmp_path / "run", cohorts="processes", **quick)
     wrong: Any = "process"
     with pytest.raises(bires.UserError, match=r"'process'. Did you mean 'processes'"):

@@ -18,6 +18,8 @@ from bires.machine.modules import import_users, look_here
 from bires.types import Pixels, Space
 
 Protocol = Literal["modern", "paper"]
+DISTURBANCES = 1_951
+"""Keeps the noise on actions apart from other numbers drawn from the same seeds."""
 
 
 class Outcome(NamedTuple):
@@ -34,21 +36,34 @@ class Environment:
     """A Gymnasium environment.
 
     `modern` scales continuous actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to them.
+    ``disturb`` makes the world stochastic: σ of Gaussian noise on every action.
     """
 
-    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None) -> None:
+    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None, disturb: float = 0.0) -> None:
         self._env = env
         self.space = space_of(env, protocol, pixels)
+        self._disturb, self._noise = disturb, np.random.default_rng(0)
+        if disturb > 0 and self.space.choices is not None:
+            raise UserError(f"--disturb was given {disturb:g}; it needs a task with continuous actions.")
         self._dtype = self.space.dtype
         self._convert = from_index(env.action_space) if self.space.choices else from_box(env.action_space, protocol)
         self._physics: Physics | None = None
 
     def reset(self, seed: int) -> np.ndarray:
         """Starts an episode that depends on the seed alone."""
+        self.draw_from(seed)
         observation, _ = self._env.reset(seed=seed)
         return np.asarray(observation, self._dtype).reshape(-1)
 
+    def draw_from(self, *seeds: int) -> None:
+        """Makes what disturbs the next actions a function of some numbers."""
+        if self._disturb > 0:
+            self._noise = np.random.default_rng([DISTURBANCES, *seeds])
+
     def step(self, action: np.ndarray) -> Outcome:
+        if self._disturb > 0:
+            shaken = action + self._disturb * self._noise.standard_normal(action.shape)
+            action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
         observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
         seen = np.asarray(observation, self._dtype).reshape(-1)
         return Outcome(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
@@ -159,6 +174,8 @@ class Recipe:
     """Whether the id is MODULE:FUNCTION, of a function that returns an environment."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the environment's constructor, or of the function."""
+    disturb: float = 0.0
+    """σ of the noise on actions inside the environment."""
 
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
@@ -169,13 +186,13 @@ class Recipe:
             if self.module is not None:
                 families.load(self.module)
             family = families.FAMILIES[self.family]
-            return Environment(family.build(self.id, self.settings), self.protocol, family.seen(self.id))
+            return Environment(family.build(self.id, self.settings), self.protocol, family.seen(self.id), self.disturb)
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
-        return Environment(env, self.protocol)
+        return Environment(env, self.protocol, disturb=self.disturb)
 
     def make(self, render: bool = False) -> Any:
         """The environment as Gymnasium has it."""
