@@ -19,7 +19,7 @@ from bires.settings import config as configs
 from bires.settings.comparison import compared
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.settings.options import Cohorts, Options, Stopped
+from bires.settings.options import Cohorts, Options, Stopped, require_every
 from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
@@ -63,6 +63,7 @@ def train(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
     callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
@@ -78,8 +79,9 @@ def train(
     ``own``: the settings of the agent, of planners and of the family of environments are keywords, too, such as
     ``tau=5e-3`` or ``model="learned"``. `bires list settings` names them; an agent of your own brings its own.
 
-    ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes`` and
-    ``keep_going`` are those of `bires.settings.options.Options` and change no result; ``quiet`` prints nothing.
+    ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes``,
+    ``keep_going`` and ``keep_every`` are those of `bires.settings.options.Options` and change no result; ``quiet``
+    prints nothing.
 
     ``callback`` is called after each evaluation with a `bires.Evaluation`. It may return False to stop the run, or the
     numbers of members to stop. Stopped members are frozen; their status is ``stopped``.
@@ -110,7 +112,7 @@ def train(
     }
     given = {name: value for name, value in common.items() if value is not None}
     config = make_config(task, {**given, **own})
-    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, callback)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet)
 
 
@@ -144,6 +146,7 @@ def compare(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
     callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
@@ -189,6 +192,7 @@ def compare(
         cohorts=cohorts,
         checkpoint_minutes=checkpoint_minutes,
         keep_going=keep_going,
+        keep_every=keep_every,
         callback=callback,
         quiet=quiet,
         **own,
@@ -204,6 +208,7 @@ def resume(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
     callback: Callback | str | None = None,
     quiet: bool = False,
 ) -> Run:
@@ -213,7 +218,7 @@ def resume(
     evaluations that are still to come.
     """
     where = folder("path", path)
-    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, callback)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
         lengthen(where, configs.proper("steps", steps, int))
     return carried_out(reading.Run(where).config, where, options, quiet)
@@ -224,7 +229,8 @@ def make_options(
     cohorts: Cohorts,
     checkpoint_minutes: float,
     keep_going: bool,
-    callback: Callback | str | None = None,
+    keep_every: Whole | None,
+    callback: Callback | str | None,
 ) -> Options:
     """How a run is carried out, checked."""
     if workers is not None and configs.proper("workers", workers, int) < 0:
@@ -233,7 +239,9 @@ def make_options(
     called = load_callback(callback) if isinstance(callback, str) else callback
     if called is not None and not callable(called):
         raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
-    return Options(workers, configs.proper("cohorts", cohorts, Cohorts), minutes, keep_going, callback=called)
+    every = require_every(None if keep_every is None else configs.proper("keep_every", keep_every, int))
+    where = configs.proper("cohorts", cohorts, Cohorts)
+    return Options(workers, where, minutes, keep_going, keep_every=every, callback=called)
 
 
 def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool) -> Run:

@@ -40,7 +40,7 @@ class Environment:
     """
 
     def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None, disturb: float = 0.0) -> None:
-        self._env = env
+        self._env, self.protocol = env, protocol
         self.space = space_of(env, protocol, pixels)
         self._disturb, self._noise = disturb, np.random.default_rng(0)
         if disturb > 0 and self.space.choices is not None:
@@ -78,6 +78,11 @@ class Environment:
         """An agent's action, or a batch of them, as the environment takes it."""
         return self._convert(action)
 
+    @property
+    def action_space(self) -> Any:
+        """That of Gymnasium."""
+        return self._env.action_space
+
     def frame(self) -> np.ndarray:
         """The picture of the present state, (height, width, 3) bytes; only of an environment built to render."""
         picture = np.asarray(self._env.render())
@@ -110,12 +115,18 @@ def from_index(discrete: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]:
     """An agent's continuous action is scaled, or not, and shaped."""
-    scale = (box.high - box.low) / 2 if protocol == "modern" else np.ones_like(box.high)
-    shift = (box.high + box.low) / 2 if protocol == "modern" else np.zeros_like(box.high)
+    scale, shift = scale_of(box, protocol)
     return lambda action: np.asarray(
         action.reshape(*action.shape[:-1], *box.shape) * scale + shift,
         box.dtype,
     )
+
+
+def scale_of(box: Any, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
+    """An agent's action times the first, plus the second, is the environment's."""
+    if protocol == "modern":
+        return (box.high - box.low) / 2, (box.high + box.low) / 2
+    return np.ones_like(box.high), np.zeros_like(box.high)
 
 
 def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Space:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from bires.runs.folder import EVALUATION_COLUMNS, FORMAT, METRIC_COLUMNS
 from bires.runs.tables import Table, read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
+
+if TYPE_CHECKING:
+    from bires.runs.policies import Policy
 
 TYPES = {
     **dict.fromkeys(("member", "seed", "step", "episodes", "updates"), int),
@@ -83,11 +86,14 @@ class Run:
         """One row per member and logging interval, with the member's columns beside it."""
         return self._joined("metrics.csv", METRIC_COLUMNS)
 
-    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
-        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
+    def policy(self, member: int, step: int | None = None) -> Policy:
+        """The member's noise-free policy: observation(s) → action(s) of the environment.
+
+        It is that of the newest checkpoint, or of the one of a ``step`` that was kept (``keep_every``).
+        """
         from bires.runs.policies import load_policy
 
-        return load_policy(self.path, self.config, member)
+        return load_policy(self.path, self.config, member, step)
 
     def _joined(self, name: str, columns: Sequence[str]) -> Table:
         members, table = self.members, read_csv(self.path / name, TYPES, float)

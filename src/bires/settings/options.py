@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bires.errors import UserError
+
 Cohorts = Literal["by-size", "threads", "processes"]
 
 
@@ -40,8 +42,17 @@ class Options:
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
+    keep_every: int | None = None
+    """Steps between checkpoints that are kept for their policies, beside the newest; None: none are."""
     callback: Callable[[Any], Any] | None = None
     """Called after each evaluation, with a `bires.training.callbacks.Evaluation`."""
+
+
+def require_every(given: int | None) -> int | None:
+    """The steps between checkpoints that are kept, or an error."""
+    if given is not None and given < 1:
+        raise UserError(f"--keep-every was given {given}; accepted: whole numbers of steps from 1.")
+    return given
 
 
 class Stopped(Exception):

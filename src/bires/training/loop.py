@@ -63,6 +63,7 @@ class TrainingLoop:
             else:
                 restore(self, checkpoint)
                 self.saved_step = checkpoint.step
+                self._keep()
             sizes = checkpoint.data["sizes"] if checkpoint else None
             self.evaluations, self.metrics = (
                 opened.enter_context(file) for file in self.folder.open(sizes, plan.columns)
@@ -79,6 +80,7 @@ class TrainingLoop:
                     config.steps,
                     next_multiple(self.step, config.eval_every),
                     next_multiple(self.step, config.log_every),
+                    next_multiple(self.step, self.options.keep_every or config.steps),
                 )
                 self._steps(until, stop)
                 if self.step < until:
@@ -86,6 +88,8 @@ class TrainingLoop:
                     raise Stopped(self.step)
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
+                if self._to_keep and self.step % config.eval_every:  # else it is saved after its evaluation
+                    self.save()
             self.save()
             self.require_ours()
             self._write_members(end=True)
@@ -187,11 +191,21 @@ class TrainingLoop:
         try:
             self.store.save(capture(self))
             self.saved_step = self.step
+            self._keep()
         except OSError as error:
             self.store.clear_parts()
             if not self.options.keep_going:
                 raise
             self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
+
+    @property
+    def _to_keep(self) -> bool:
+        return bool(self.options.keep_every) and self.step % int(self.options.keep_every or 1) == 0
+
+    def _keep(self) -> None:
+        """Keeps the checkpoint of this step, if it is one of those."""
+        if self._to_keep:
+            self.store.keep(self.step, Store(self.folder.path, "kept"))
 
 
 def next_multiple(step: int, every: int) -> int:
