@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
@@ -53,7 +53,8 @@ class Training:
         own = dict(config.own)
         for group, settings in selection.groups().items():
             own |= typed(getattr(self, group), settings, selection.sight)
-        return with_seeds(replace(config, own=own), seeds)
+        plain = Config(**{item.name: getattr(config, item.name) for item in fields(Config)} | {"own": own})
+        return with_seeds(plain, seeds)
 
 
 class Train(Training):
@@ -79,8 +80,14 @@ class Compare(Training):
 def with_groups(base: type, selection: Selection) -> type:
     """A command with the flags of the selected agent and task, in groups."""
     records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
-    groups = [(name, made, field(default_factory=made)) for name, made in records.items()]
-    made = make_dataclass(base.__name__, groups, bases=(base,), frozen=True, namespace={"selection": selection})
+    groups: list[Any] = [(name, made, field(default_factory=made)) for name, made in records.items()]
+    made = make_dataclass(
+        base.__name__,
+        [("config", selection.config_type()), *groups],
+        bases=(base,),
+        frozen=True,
+        namespace={"selection": selection},
+    )
     made.__doc__ = base.__doc__
     return made
 

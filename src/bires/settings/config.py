@@ -20,6 +20,7 @@ from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.settings.arguments import Arguments, arguments
+from bires.settings.foreign import instead_of
 from bires.types import Setting, Sight, accepted
 
 
@@ -38,16 +39,16 @@ def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
         metavar=metavar,
         instance_from_str=lambda words: parse(words[0]),
         is_instance=lambda value: isinstance(value, int | float),
-        str_from_instance=lambda value: ["by agent" if value is BY_AGENT else str(value)],
+        str_from_instance=lambda value: [str(int(value) if isinstance(value, Omitted) else value)],
     )
 
 
 class Omitted(int):
-    """A number that was not given."""
+    """A number that was not given; what help shows in its place."""
 
 
 class OmittedValues(tuple):
-    """Values that were not given."""
+    """Values that were not given; what help shows in their place."""
 
     __slots__ = ()
 
@@ -180,7 +181,10 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
             raise UserError(
                 f"{flag(name)} is a setting of {family_settings()[name]}; {config.task!r} does not belong to it."
             )
-        raise unknown("setting", name, [*types(), *(one.name for one in config.own_settings)], "")
+        known = [*types(), *(one.name for one in config.own_settings)]
+        if (advice := instead_of(name, known)) is not None:
+            raise UserError(advice)
+        raise unknown("setting", name, known, "")
 
 
 def family_settings() -> dict[str, str]:
