@@ -1,5 +1,7 @@
 """Callbacks: what they are told, what they may do, and that a killed run ends as an undisturbed one."""
 
+from functools import partial
+
 import pytest
 
 import bires
@@ -7,8 +9,9 @@ from bires.analysis.curves import collect
 from bires.errors import UserError
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
+from bires.training import loop
 from bires.training.launch import begin_or_continue
-from tests.helpers import assert_same_moment, contents, typed
+from tests.helpers import asked, assert_same_moment, contents, typed
 
 TASK = "pendulum-swingup"
 GRID = {"seed": [0, 1, 2], "eval_every": 10, "steps": 60, "warmup": 20}
@@ -59,7 +62,9 @@ def test_a_stopped_member_is_frozen_and_the_others_do_not_notice(quick, tmp_path
 
 
 @pytest.mark.parametrize("callback", [second_at_20, all_at_40])
-def test_a_run_that_was_stopped_anywhere_ends_as_an_undisturbed_one(quick, tmp_path, callback):
+def test_a_run_that_was_stopped_anywhere_ends_as_an_undisturbed_one(quick, tmp_path, callback, monkeypatch):
+    monkeypatch.setattr(loop, "STRIDE", 1)  # a look at `stop` before every step
+    monkeypatch.setattr(loop, "ROUND_S", 0.0)
     config = make_config(TASK, {name: value for name, value in (quick | GRID).items() if name != "quiet"})
     calls: list[int] = []
 
@@ -69,11 +74,11 @@ def test_a_run_that_was_stopped_anywhere_ends_as_an_undisturbed_one(quick, tmp_p
 
     options = Options(workers=0, cohorts="threads", callback=counted)
     begin_or_continue(config, tmp_path / "straight", options)
-    undisturbed, moment = list(calls), iter(range(99))
+    undisturbed = list(calls)
     calls.clear()
-    for _ in range(2):
+    for looks in (13, 19):  # to step 14, and on to step 34
         with pytest.raises(Stopped):
-            begin_or_continue(config, tmp_path / "stopped", options, stop=lambda: next(moment) % 3 == 2)
+            begin_or_continue(config, tmp_path / "stopped", options, stop=partial(asked, iter(range(99)), looks))
     begin_or_continue(config, tmp_path / "stopped", options)
     assert calls == undisturbed, "each evaluation is told once"
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
