@@ -241,7 +241,7 @@ def trained(out: Path, confined: bool, *more: str) -> subprocess.CompletedProces
     """`bires train`, perhaps in a process whose files cannot grow: to it, the disk is full."""
     limit = f"ulimit -f {KILOBYTES};" if confined else ""
     command = ["bash", "-c", f'{limit} exec "$@"', "bash", sys.executable, "-m", "bires", "train", *FLAGS]
-    env = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    env = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(out.parent / "xla")}  # a confined process may damage it
     return subprocess.run([*command, "--out", str(out), *more], capture_output=True, text=True, env=env, check=False)
 
 

@@ -28,7 +28,9 @@ PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])
-def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, split, monkeypatch):
+def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, request, monkeypatch):
+    if name == "ddpg":
+        request.getfixturevalue("split")
     task, grid = RUNS[name]
     quick |= {"steps": 40, "eval_every": 20} | grid
     bires.train(task, out=tmp_path / "turns", **quick)
