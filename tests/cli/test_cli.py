@@ -155,6 +155,20 @@ def test_json_is_json_and_quiet_is_quiet(tmp_path):
     assert quiet.stdout == ""
 
 
+def test_a_picture_that_cannot_be_written_is_no_error(copied):
+    """As on a full disk: the run is finished, its table is shown, and the picture can be drawn later."""
+    path = copied().path
+    (path / "curves.png").mkdir()
+    done = typed("resume", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "curves.png cannot be written (Is a directory)" in done.stdout
+    assert "bires resume" in done.stdout
+    assert "learning curves" not in done.stdout
+    (path / "curves.png").rmdir()
+    assert "learning curves" in typed("resume", str(path)).stdout
+    assert (path / "curves.png").is_file()
+
+
 def test_listing():
     done = typed("list")
     assert done.returncode == 0
