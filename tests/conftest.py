@@ -29,7 +29,7 @@ from bires.runs.run import Run  # noqa: E402
 
 pytest.register_assert_rewrite("tests.helpers")
 
-from tests.helpers import QUICK  # noqa: E402
+from tests.helpers import QUICK, TASK  # noqa: E402
 
 hardware.prepare()
 MEMORY_LIMIT = 1_000_000_000
@@ -57,6 +57,12 @@ def split(monkeypatch):
 
 
 @pytest.fixture
+def whole(monkeypatch):
+    """Keeps a population in one cohort: one program is compiled for all members, not one for each size of a cohort."""
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", float("inf"))
+
+
+@pytest.fixture
 def optimised(monkeypatch):
     """Optimises the programs of runs: for large networks that pays within a few steps."""
     monkeypatch.setitem(hardware.CPU_OPTIONS, "xla_backend_optimization_level", "3")
@@ -76,7 +82,7 @@ def undisturbed(tmp_path_factory):
     """
     kept: dict[str, Path] = {}
 
-    def train(task: str = "pendulum-swingup", **settings: Any) -> Path:
+    def train(task: str = TASK, **settings: Any) -> Path:
         key = f"{task} {sorted(settings.items())}"
         if key not in kept:
             out = tmp_path_factory.mktemp("undisturbed") / "run"

@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("model", ["oracle", "learned"])
-def test_it_plans_beside_ours_in_one_population(tmp_path, model):
+def test_it_plans_beside_ours_in_one_population(tmp_path, model, whole):
     more: dict[str, Any] = {"model_scale": "small"} if model == "learned" else {}
     run = bires.train("pendulum-swingup", out=tmp_path / "run", model=model, **SETTINGS, **more)
     assert list(run.members["algorithm"]) == ["dyna-ddpg", "walk-td-ddpg", "walk-td-ddpg"]

@@ -127,7 +127,7 @@ QUICK: dict[str, Any] = {
 }
 
 
-def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
+def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
@@ -144,7 +144,7 @@ def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=40)
 
 
-def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised, monkeypatch):
+def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised, whole, monkeypatch):
     """Each game ends after 40 steps, and each step gives a reward of 20."""
     step, steps = atari.Atari.step, Counter[Any]()
 

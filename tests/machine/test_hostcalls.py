@@ -16,7 +16,7 @@ import pytest
 
 from bires.machine import foreign, hostcalls
 from bires.machine.hostcalls import FLAG, Host, HostHandle, shape
-from tests.helpers import command, typed
+from tests.helpers import TASK, command, typed
 
 
 @pytest.fixture(params=["xla", "jax"])
@@ -180,7 +180,7 @@ def test_the_installed_version_is_read():
     assert foreign.fits(foreign.installed_version())
 
 
-TRAIN = "train pendulum-swingup --seeds 2 --steps 60 --warmup 20 --eval-every 30 --eval-episodes 1 --log-every 10"
+TRAIN = f"train {TASK} --seeds 2 --steps 60 --warmup 20 --eval-every 30 --eval-episodes 1 --log-every 10"
 TRAIN += " --batch 8 --hidden 16 16 --replay 50 --cohorts threads --workers 0 --quiet --out"
 
 

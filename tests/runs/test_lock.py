@@ -16,7 +16,7 @@ from bires.runs.lock import Lock, LostLock
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
-from tests.helpers import contents
+from tests.helpers import TASK, contents
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
         return False
 
     with pytest.raises(LostLock, match="taken over"):
-        begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
+        begin_or_continue(make_config(TASK, quick), out, Options(workers=0), oversleep)
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
     assert lock.owner(out) == "process 7 on faraway"
