@@ -98,6 +98,6 @@ def test_its_settings_are_its_own(capsys):
         ("tests.environments:twin", r"has no AgentSpec"),
     ],
 )
-def test_what_is_not_there_is_refused(name, words):
+def test_an_agent_that_is_not_there_is_refused(name, words):
     with pytest.raises(bires.UserError, match=words):
         bires.train("pendulum-swingup", algorithm=name)

@@ -39,7 +39,7 @@ def test_it_plans_beside_ours_in_one_population(tmp_path, model, whole):
     assert len(set(last["critic_loss"])) == 3, "a longer rollout changes what is learned"
 
 
-def test_what_is_wrong_is_refused(capsys):
+def test_a_wrong_planner_or_setting_is_refused(capsys):
     assert main(["train", "pendulum-swingup", "--planner", "tests.environments:walk"]) == 2
     assert "has no PlannerSpec" in capsys.readouterr().err
     assert main(["train", "pendulum-swingup", "--planner", "tests.own_planner:walk", "--walk-steps", "0"]) == 2

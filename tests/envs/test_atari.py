@@ -50,7 +50,7 @@ def test_an_episode_depends_on_its_seed_and_actions_alone(task, protocol):
     environment.close()
 
 
-def test_breakout_as_its_learner_sees_it():
+def test_breakout_gives_stacks_of_four_grey_frames():
     environment = recipe("Breakout", "paper").build()
     seen, outcomes = play(environment, 1, 1000)
     assert seen.dtype == np.uint8
@@ -63,7 +63,7 @@ def test_breakout_as_its_learner_sees_it():
     environment.close()
 
 
-def test_ids_sticky_actions_and_action_sets():
+def test_ids_decide_sticky_actions_and_action_sets():
     def build(task, **settings):
         config = make_config(task, {"algorithm": "dqn", **settings})
         environment = recipe_of(config).build()

@@ -179,7 +179,7 @@ def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
 
 
-def test_a_model_that_is_not_finite_is_noticed_and_kept():
+def test_an_update_that_is_not_finite_is_noticed_and_not_taken():
     rng = np.random.default_rng(4)
     learning = training.Learning(SPACE, TINY, 1, horizon=1, start=2)
     state = training.init(rng, learning)

@@ -55,7 +55,7 @@ def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, serv
     assert lock.owner(tmp_path) == ""
 
 
-def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
+def test_an_owner_on_another_machine_that_still_counts_is_left_alone(tmp_path, hasty):
     """However long its beats are seen, and although the kernel here knows nothing of its lock."""
     end = threading.Event()
 
@@ -82,7 +82,7 @@ def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
         counting.join()
 
 
-def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatch):
+def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick, monkeypatch):
     """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
     monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
     quick.pop("quiet")

@@ -245,7 +245,7 @@ def trained(out: Path, confined: bool, *more: str) -> subprocess.CompletedProces
     return subprocess.run([*command, "--out", str(out), *more], capture_output=True, text=True, env=env, check=False)
 
 
-def test_a_full_disk_stops_a_run_or_not_and_the_last_checkpoint_stays(tmp_path):
+def test_a_full_disk_stops_a_run_unless_it_keeps_going_and_the_last_checkpoint_stays(tmp_path):
     assert trained(tmp_path / "free", False).returncode == 0
     full = trained(tmp_path / "full", True)
     assert full.returncode == 3, full.stderr
@@ -264,7 +264,7 @@ def test_a_full_disk_stops_a_run_or_not_and_the_last_checkpoint_stays(tmp_path):
     assert Store(tmp_path / "going").steps() == [0]
 
 
-def test_a_member_driven_to_infinity_leaves_the_others_bit_for_bit(tmp_path, quick, split):
+def test_members_that_diverge_do_not_change_the_others(tmp_path, quick, split):
     """The same population twice; in one of them two members explode."""
     calm = bires.train(TASK, critic_lr=[1e-3, 1e-4], seeds=2, out=tmp_path / "calm", **quick)
     wild = bires.train(TASK, critic_lr=[1e-3, 1e30], seeds=2, out=tmp_path / "wild", **quick)
@@ -287,7 +287,7 @@ TAKEN = "process 1 on another machine\nanother machine\n0 000000000001"
 
 
 @pytest.mark.parametrize(("owner", "name"), [(TrainingLoop, "_steps"), (Cohort, "evaluate"), (Cohort, "take_metrics")])
-def test_who_lost_the_folder_while_asleep_writes_nothing_more(tmp_path, quick, monkeypatch, owner, name):
+def test_a_process_that_lost_its_folder_writes_nothing_more(tmp_path, quick, monkeypatch, owner, name):
     """Another machine takes the folder over in the last round, the last evaluation, or before the last row."""
     monkeypatch.setattr("bires.runs.lock.LOST_S", 0.0)
     out, kept, real = tmp_path / "run", [], getattr(owner, name)

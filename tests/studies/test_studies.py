@@ -87,7 +87,7 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input(given, answer, tmp_path):
+def test_bad_input_is_refused(given, answer, tmp_path):
     done = typed(*given, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout

@@ -29,7 +29,7 @@ def study(out: Path, tasks=TASKS, **more) -> list[plan.Job]:
     return [job for job in plan.jobs("mujoco", "smoke", out, {"seeds": 1, **more}) if job.config.task in tasks]
 
 
-def test_two_at_once_are_as_each_alone_and_a_failing_one_stops_nobody(tmp_path, capsys, monkeypatch):
+def test_two_populations_at_once_equal_each_alone_and_a_failing_one_stops_no_other(tmp_path, capsys, monkeypatch):
     broken = study(tmp_path / "both", ("Walker2d",))[0]
     broken.path.parent.mkdir(parents=True)
     broken.path.write_text("no folder")  # a file where its run folder should be
@@ -100,7 +100,7 @@ def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert len(scheduler) == 2
 
 
-def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
+def test_a_population_that_would_not_end_within_the_minutes_is_not_begun(tmp_path, monkeypatch):
     """One population is under way at a known pace; a long one is not begun beside it."""
     short, long = study(tmp_path, ("Swimmer",))[0], study(tmp_path, ("Hopper",), steps=50_000_000)[0]
     monkeypatch.setattr(together.PopulationScheduler, "_pace", lambda self, one: 100.0)
@@ -129,7 +129,7 @@ def test_impossible_numbers_are_refused(count, minutes, match):
         at_once(count, minutes)
 
 
-def test_how_many_fill_a_machine():
+def test_the_default_number_at_once_follows_cores_and_gpus():
     variables = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
     assert together.default_count(Machine("cpu", 16, 1)) == 16
     assert together.default_count(Machine("gpu", 16, 1, variables)) == 6

@@ -144,7 +144,7 @@ def calm(tmp_path_factory):
 
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("moment", [3, 45])
-def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, tmp_path, quick, calm, monkeypatch):
+def test_a_run_interrupted_during_a_step_can_go_on(ahead, moment, tmp_path, quick, calm, monkeypatch):
     """In the warm-up, and (moment 45) after it and an evaluation: each evaluation is one episode of 200 steps."""
     monkeypatch.setattr(Placement, "ahead", ahead)
     quick |= {"cohorts": "threads", "workers": 0, "seed": [0]}

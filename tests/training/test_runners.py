@@ -109,13 +109,13 @@ def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, mon
     assert contents(tmp_path / "calm") == contents(tmp_path / "run")
 
 
-def test_what_a_cohort_raises_elsewhere_is_raised_here(tmp_path, quick):
+def test_an_error_in_a_cohorts_process_is_raised_in_the_main_process(tmp_path, quick):
     broken = {"seed": (0, 1), "cohorts": "processes"}
     with pytest.raises(bires.UserError, match=r"(?s)cannot start.*Traceback"):
         bires.train("tests.environments:bires-test/Hopeless-v0", out=tmp_path / "run", **quick | broken)
 
 
-def test_processes_end_with_the_one_that_asked_for_them(tmp_path):
+def test_the_processes_of_cohorts_end_when_their_parent_is_killed(tmp_path):
     flags = ["--steps", "100000", "--eval-every", "100000", "--eval-episodes", "1", "--quiet"]
     command = [sys.executable, "-m", "bires", "train", TASK, "--seed", "0", "1", *flags]
     run = subprocess.Popen([*command, "--cohorts", "processes", "--out", str(tmp_path / "run")])
@@ -175,7 +175,7 @@ def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monke
     assert (small.ahead, small.workers) == (False, 0)
 
 
-def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
+def test_processes_are_refused_for_an_environment_of_this_process_only(tmp_path, quick):
     class Here(environments.Clock):
         pass
 
@@ -213,7 +213,7 @@ def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, th
     assert (len(placement.cohorts), placement.threads) == (cohorts, threads)
 
 
-def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
+def test_programs_compiled_beforehand_are_not_compiled_again(tmp_path):
     code = (
         "from jax import monitoring\n"
         "from bires.api import make_config\n"

@@ -109,7 +109,7 @@ def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick, s
             np.testing.assert_allclose(lone[name][0], crowd[name][who], atol=1e-4, err_msg=name)
 
 
-def test_seeds_change_everything_and_equal_seeds_nothing(tmp_path, quick, split):
+def test_equal_seeds_give_equal_runs_and_other_seeds_change_everything(tmp_path, quick, split):
     first = bires.train("reacher-easy", seeds=2, out=tmp_path / "a", **quick)
     again = bires.train("reacher-easy", seeds=2, out=tmp_path / "b", **quick)
     assert contents(first.path) == contents(again.path)
@@ -219,7 +219,7 @@ def test_a_run_in_use_is_refused(tmp_path, quick):
         bires.train(TASK, out=tmp_path / "run", **quick)
 
 
-def test_evaluations_and_tables(tmp_path, quick):
+def test_tables_have_every_evaluation_and_the_manifest_the_settings(tmp_path, quick):
     run = bires.compare("pendulum-swingup", seeds=2, out=tmp_path / "run", **(quick | {"eval_episodes": 2}))
     table = run.evaluations
     assert sorted(set(table["step"].tolist())) == [0, 30, 60]
