@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ENV_ID = "dm_control/walker-stand-v0"
 HIDDEN = (400, 300)
 BATCH = 64
+ACTOR_CRITICS = {"ddpg": (HIDDEN, BATCH), "td3": ((256, 256), 256), "sac": ((256, 256), 256)}  # layers and batch
 CAPACITY = 100_000
 LEARNING_STARTS = 200
 DQN_HIDDEN = (64, 64)  # these three are Stable-Baselines3's defaults
@@ -34,6 +35,7 @@ BLOCKS = 5  # the timed steps are cut into this many blocks and the fastest is r
 class Request:
     """What one command line asked for."""
 
+    agent: str
     rule: str
     steps: int
     threads: int
@@ -42,9 +44,11 @@ class Request:
     wait: bool
 
 
-def parse_request(description: str, rules: Sequence[str] = ("td",)) -> Request:
+def parse_request(description: str, rules: Sequence[str] = ("td",), agents: Iterable[str] = ("",)) -> Request:
     """Read the command line that all peers share."""
     parser = argparse.ArgumentParser(description=description)
+    known = list(agents)
+    parser.add_argument("--agent", choices=known, default=known[0], help="for scripts that have several")
     parser.add_argument("--rule", choices=rules, default=rules[0], help="critic update")
     parser.add_argument("--steps", type=int, default=2_500, help="timed steps, in all blocks together")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads the library may use")

@@ -16,12 +16,19 @@ from pathlib import Path
 from typing import IO, Any
 
 HERE = Path(__file__).resolve().parent
+LIBRARIES = ("sb3_actor_critic.py", "sbx_actor_critic.py")
 PEERS = {
-    "ddpg": (("sb3_ddpg.py", "td"), ("sbx_ddpg.py", "td"), ("torch_ddpg.py", "td"), ("torch_ddpg.py", "bi")),
+    "ddpg": (
+        *((f"{script} --agent ddpg", "td") for script in LIBRARIES),
+        ("torch_ddpg.py", "td"),
+        ("torch_ddpg.py", "bi"),
+    ),
+    "td3": tuple((f"{script} --agent td3", "td") for script in LIBRARIES),
+    "sac": tuple((f"{script} --agent sac", "td") for script in LIBRARIES),
     "dqn": (("sb3_dqn.py", "td"), ("sbx_dqn.py", "td")),
     "pixels": (("sb3_pixels.py", "td"),),
 }
-"""Which sizes are compared → scripts and rules."""
+"""What is compared → scripts with their arguments, and rules."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,8 @@ def simultaneously(command: Sequence[str], placements: Sequence[Placement]) -> l
 
 def measure_peer(python: str, script: str, rule: str, steps: int) -> dict[str, Any]:
     """One peer: alone with every thread, alone with one thread, and one pinned single-thread process per core."""
-    command = [python, str(HERE / script), "--rule", rule, "--steps", str(steps), "--json", "--wait"]
+    name, *arguments = script.split()
+    command = [python, str(HERE / name), *arguments, "--rule", rule, "--steps", str(steps), "--json", "--wait"]
     cores = frozenset(os.sched_getaffinity(0))
     every_thread = simultaneously(command, [Placement(len(cores), cores)])
     one_thread = simultaneously(command, [Placement(1, cores)]) if len(cores) > 1 else every_thread

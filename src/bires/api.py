@@ -12,6 +12,7 @@ from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock
 from bires.runs.run import Run
+from bires.settings.comparison import compared
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options
 from bires.training.display import Display
@@ -41,9 +42,17 @@ def train(
     return start(make_config(task, settings), out, options, Display(quiet=quiet))
 
 
-def compare(task: str, **settings: Any) -> Run:
-    """`train` with DDPG and Bi-Res-DDPG on the same seeds (five, unless said otherwise)."""
-    settings.setdefault("algorithm", ("ddpg", "bi-res-ddpg"))
+def compare(task: str, *, agent: str | None = None, **settings: Any) -> Run:
+    """`train` with an agent and its Bi-Res version on the same seeds (five, unless said otherwise).
+
+    ``agent`` is ddpg, td3, sac, dqn or MODULE:NAME; without it, the first of these for the task's actions.
+    """
+    if "algorithm" not in settings:
+        settings["algorithm"] = compared(task, agent)
+    elif agent is not None:
+        raise UserError(
+            "Both agent and algorithm were given; agent='td3' is short for algorithm=('td3', 'bi-res-td3')."
+        )
     if "seed" not in settings:
         settings.setdefault("seeds", 5)
     return train(task, **settings)

@@ -35,6 +35,17 @@ class Values(NamedTuple):
     succ: jax.Array
 
 
+class Ahead(NamedTuple):
+    """What the forward term reads, where that is not what the backward term reads."""
+
+    online: Values
+    """For δ_f."""
+    target: Values
+    """For δ_f."""
+    succ: jax.Array
+    """The online successor value whose gradient the term takes."""
+
+
 class Delta(NamedTuple):
     """A temporal difference ``reward + discount · succ − pred``: which network supplies each end."""
 
@@ -60,15 +71,25 @@ class Rule:
     """Whether the rule has a forward term; semi-gradient rules have none."""
 
     def __call__(
-        self, online: Values, target: Values, reward: jax.Array, discount: jax.Array, eta: jax.Array | float
+        self,
+        online: Values,
+        target: Values,
+        reward: jax.Array,
+        discount: jax.Array,
+        eta: jax.Array | float,
+        ahead: Ahead | None = None,
     ) -> jax.Array:
-        """The per-sample pseudo-loss −δ_b · pred + η · δ_f · discount · succ, with both δ held constant."""
+        """The per-sample pseudo-loss −δ_b · pred + η · δ_f · discount · succ, with both δ held constant.
+
+        ``ahead``: what the forward term reads; None: the same values as the backward term.
+        """
         delta_b = stop_gradient(self.backward(online, target, reward, discount))
         backward = -delta_b * online.pred
         if self.bidirectional is False:
             return backward
-        delta_f = stop_gradient(self.forward(online, target, reward, discount))
-        forward = eta * delta_f * discount * online.succ
+        read = ahead or Ahead(online, target, online.succ)
+        delta_f = stop_gradient(self.forward(read.online, read.target, reward, discount))
+        forward = eta * delta_f * discount * read.succ
         return backward + jnp.where(self.bidirectional, forward, 0.0)
 
     def without_forward(self) -> Rule:

@@ -73,6 +73,11 @@ class Space:
         """An action within the bounds."""
         return jax.numpy.clip(action, np.asarray(self.low, np.float32), np.asarray(self.high, np.float32))
 
+    def uniform(self, key: jax.Array) -> jax.Array:
+        """A random continuous action."""
+        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+        return jax.random.uniform(key, (self.action,), minval=low, maxval=high)
+
 
 class Transition(NamedTuple):
     """One step of experience, or a batch of them. ``discount`` is 0 at a true end, else 1; γ is the learner's."""

@@ -28,7 +28,7 @@ def planner_for(rule="td", steps=1, horizon=0, paper=True):
     needs = rules.needs([RULES["td"]])
     uses = [Use(dyna.KIND, steps, 1, horizon == 0)] * bool(steps) + [Use(mve.KIND, 1, horizon, True)] * bool(horizon)
     shared = (("mve_loss", "paper" if paper else "original"),)
-    return Planning(ddpg.PARTS, needs, rules.needs([RULES[rule]]), tuple(uses), shared)
+    return Planning(lambda key: ddpg.PARTS, needs, rules.needs([RULES[rule]]), tuple(uses), shared)
 
 
 def hyper_for(rule="td", steps=1, horizon=0, gamma=GAMMA):
@@ -211,7 +211,7 @@ def test_actions_given_to_a_learned_model_are_within_the_bounds():
     space = Space(3, 2, (-1e-5, -1e-5), (2e-5, 2e-5))
     narrow = ddpg.make(Design(space, (4, 4), {}, rules.needs([RULES["td"]]))).parts
     assert narrow is not None
-    planner = replace(planner_for(horizon=2), parts=narrow)
+    planner = replace(planner_for(horizon=2), make_parts=narrow)
 
     def model(observation, action):
         return action.sum(axis=-1), observation + 1.0

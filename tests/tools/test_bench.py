@@ -1,9 +1,14 @@
 """`bires bench` beside its peers."""
 
+import jax
+import jax.numpy as jnp
 import pytest
 from rich.console import Console
 
-from bires.tools.bench import report
+from bires.settings.keywords import make_config
+from bires.tools.bench import measure, report
+from bires.types import Space
+from tests.helpers import typed
 
 
 def row(rule: str, one: float, whole: float, **more: str) -> dict:
@@ -22,3 +27,30 @@ def test_of_several_rounds_the_best_speeds_are_compared():
     report.show_peers(found, console)
     lines = console.export_text().splitlines()
     assert [word for word in lines[-2].split() if word != "│"] == ["slow", "td", "10", "15", "3.00", "×", "4.00", "×"]
+
+
+def test_products_are_counted_once_and_only_if_used():
+    x, w = jnp.ones((2, 3)), jnp.ones((3, 4))
+
+    def function(x, w):
+        unused = x.T @ x
+        return jax.jit(lambda x, w: x @ w)(x, w).sum(), 0 * unused.size
+
+    assert measure.product_flops(function, x, w) == 2 * 2 * 3 * 4
+
+
+def test_the_delayed_part_of_an_update_counts_for_its_share():
+    """TD3 with one layer of h units, batch b: what the actor's step takes is halved by a delay of 2."""
+    space = Space(3, 1, (-1.0,), (1.0,))
+    b, h, inputs = 8, 5, 4
+    critic, actor = inputs * h + h, 3 * h + h
+    online, target = 2 * (2 * critic + h), 2 * critic + actor  # forward, ∂w and ∂x but for the first layer; forward
+    step = critic + (h + inputs * h) + actor + (actor + h)  # Q(s, μ(s)), its slope in a, and the actor's ∂w and ∂x
+    for delay in (1, 2):
+        config = make_config("Pendulum-v1", {"algorithm": "td3", "batch": b, "hidden": (h,), "policy_delay": delay})
+        assert measure.update_flops(space, config) == 2 * b * (online + target + step / delay)
+
+
+def test_an_agent_without_peers_is_refused():
+    said = typed("bench", "--agent", "tdd")
+    assert (said.returncode, "Unknown agent 'tdd'" in said.stderr) == (2, True)

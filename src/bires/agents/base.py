@@ -79,14 +79,19 @@ class Slope(NamedTuple):
     """δ_b over the real batch."""
 
 
+Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
+"""Q's values → a loss, and (pred, δ) to report."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """The parts of an update, for planners, which change some of them: critic, actor, then targets."""
 
     slope: Callable[[Learner, Hyper, Transition, Needs], Slope]
     """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``."""
-    regress: Callable[..., Slope]
-    """learner, observations, actions, loss → the gradient of a loss of Q's values there, which also gives (pred, δ)."""
+    regress: Callable[[Learner, jax.Array, jax.Array, Regression], Slope] | None
+    """learner, observations, actions, loss → the gradient of a loss of Q's values there; None: planners with a loss
+    of their own cannot use the agent."""
     critic: Callable[[Learner, Hyper, Slope, jax.Array], tuple[Learner, Diagnostics]]
     """learner, hyper, slope, alive → one step of the critic's optimiser."""
     actor: Callable[[Learner, Hyper, Transition, jax.Array], tuple[Learner, jax.Array]]
@@ -119,8 +124,12 @@ class Agent:
     """learner, observations, actions → Q (batch)."""
     update: Callable[[jax.Array, Learner, Hyper, Transition, jax.Array], tuple[Learner, Diagnostics]]
     """key, learner, hyper, batch, alive → learner, diagnostics: one learning step, or none once the member diverged."""
-    parts: Parts | None = None
-    """The parts of the same step; None for an agent that planners cannot use."""
+    delayed: Callable[[jax.Array, Learner, Hyper, Transition, jax.Array], tuple[Learner, jax.Array]] | None = None
+    """key, learner, hyper, batch, alive → learner, alive: what comes after every `delay`-th `update` only."""
+    delay: int = 1
+    parts: Callable[[jax.Array | None], Parts] | None = None
+    """key → the parts of the same step; with planners the actor and the targets are the ones that are delayed. None for
+    an agent that planners cannot use."""
 
 
 @dataclass(frozen=True)

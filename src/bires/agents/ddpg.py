@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,26 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import optimisers
-from bires.agents.base import (
-    VALUE_BOUND,
-    Agent,
-    AgentSpec,
-    Algorithm,
-    Design,
-    Diagnostics,
-    Hyper,
-    Parts,
-    Slope,
-    critic_metrics,
-)
+from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Slope
+from bires.agents.critics import improve, reached_first_layer
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.agents.optimisers import Averages, descend, soft_update
 from bires.rules import Needs, Values
 from bires.types import Setting, Space, Transition
-
-Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
-"""Q's values → a loss, and (pred, δ) to report."""
 
 
 class DDPGLearner(NamedTuple):
@@ -44,10 +30,10 @@ class DDPGLearner(NamedTuple):
     critic_adam: Averages
 
 
-def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> DDPGLearner:
+def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...], layer_norm: bool = False) -> DDPGLearner:
     """Online networks, targets equal to them, fresh optimisers."""
     online_actor = init_actor(rng, space.observation, space.action, hidden)
-    online_critic = init_critic(rng, space.observation, space.action, hidden)
+    online_critic = init_critic(rng, space.observation, space.action, hidden, layer_norm)
     return DDPGLearner(
         online_actor,
         online_critic,
@@ -109,12 +95,8 @@ def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> A
 
 def improve_critic(state: DDPGLearner, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[DDPGLearner, Diagnostics]:
     """One step of the critic's optimiser, unless something is not finite."""
-    gradient, pred, delta = slope
-    seen = critic_metrics(alive, pred, delta)
-    largest = jnp.maximum(jnp.max(jnp.abs(pred)), jnp.max(jnp.abs(delta)))
-    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
-    new, adam = descend(gradient, state.critic_adam, state.critic, hyper.own["critic_lr"], ok)
-    return state._replace(critic=new, critic_adam=adam), seen._replace(alive=ok)
+    new, adam, seen = improve(slope, state.critic_adam, state.critic, hyper.own["critic_lr"], alive)
+    return state._replace(critic=new, critic_adam=adam), seen
 
 
 def improve_actor(
@@ -155,14 +137,6 @@ PARTS = Parts(
 )
 
 
-def reached_first_layer(gradient: Actor | Critic) -> jax.Array:
-    """Whether a gradient is finite: a value that is not finite anywhere in the network reaches the first layer.
-
-    (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
-    """
-    return jnp.isfinite(jnp.sum(gradient.layers[0].bias))
-
-
 def make(design: Design) -> Agent:
     """The agent for a task."""
     space, needs = design.space, design.needs
@@ -173,19 +147,15 @@ def make(design: Design) -> Agent:
         noise = ornstein_uhlenbeck(key, noise, first, hyper.own["noise"])
         return space.clip(actor(state.actor, observation[None])[0] + noise), noise
 
-    def random(key: jax.Array) -> jax.Array:
-        low, high = jnp.asarray(space.low, jnp.float32), jnp.asarray(space.high, jnp.float32)
-        return jax.random.uniform(key, (space.action,), minval=low, maxval=high)
-
     return Agent(
-        init=lambda rng: init(rng, space, design.hidden),
+        init=lambda rng: init(rng, space, design.hidden, design.own.get("layer_norm", False)),
         init_noise=lambda: jnp.zeros(space.action),
         explore=explore,
-        random=random,
+        random=space.uniform,
         greedy=lambda state, observation: space.clip(actor(state.actor, observation)),
         value=lambda state, observation, action: critic(state.critic, observation, action),
         update=lambda key, state, hyper, batch, alive: update(state, hyper, batch, alive, needs),
-        parts=replace(PARTS, clip=space.clip),
+        parts=lambda key: replace(PARTS, clip=space.clip),
     )
 
 
@@ -202,6 +172,7 @@ SETTINGS = (
     Setting("actor_lr", 1e-4, "Learning rate of the actor.", low=0.0, varies=True),
     Setting("critic_lr", 1e-3, "Learning rate of the critic.", low=0.0, varies=True),
     Setting("noise", 0.2, "σ of the Ornstein–Uhlenbeck exploration noise.", low=0.0, varies=True),
+    Setting("layer_norm", False, "Layer normalisation in the hidden layers of the critic."),
 )
 
 ALGORITHMS = {

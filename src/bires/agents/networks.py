@@ -1,7 +1,8 @@
-"""The paper's multilayer perceptrons, as plain pytrees and pure functions."""
+"""The agents' networks, as plain pytrees and pure functions."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,8 @@ from bires.types import Space
 
 LAST_LAYER_SCALE = 1e-3
 """Scale of the last layers' initial weights (the authors' code)."""
+
+NORM_EPSILON = 1e-5
 
 
 class Dense(NamedTuple):
@@ -28,11 +31,28 @@ class Actor(NamedTuple):
     layers: tuple[Dense, ...]
 
 
+class Norm(NamedTuple):
+    """Layer normalisation of one hidden layer."""
+
+    scale: jax.Array
+    offset: jax.Array
+
+
 class Critic(NamedTuple):
     """Q(s, a): the action enters at the second layer, through a weight matrix of its own."""
 
     layers: tuple[Dense, ...]
     action: jax.Array
+    norms: tuple[Norm, ...] = ()
+    """One for each hidden layer, or none."""
+
+
+class Mlp(NamedTuple):
+    """A multilayer perceptron with ReLU."""
+
+    layers: tuple[Dense, ...]
+    norms: tuple[Norm, ...] = ()
+    """One for each hidden layer, or none."""
 
 
 class Choices(NamedTuple):
@@ -97,12 +117,14 @@ def init_actor(rng: np.random.Generator, observation: int, action: int, hidden: 
     return Actor(tuple(init_layers(rng, (observation, *hidden), (*hidden, action))))
 
 
-def init_critic(rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...]) -> Critic:
+def init_critic(
+    rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...], layer_norm: bool = False
+) -> Critic:
     """A critic with the given hidden layers, at least two (paper: 400–300)."""
     layers = init_layers(rng, (observation, hidden[0] + action, *hidden[1:]), (*hidden, 1))
     joint = layers[1]  # orthogonal as one matrix over (features, action), then split
     layers[1] = Dense(joint.weight[: hidden[0]], joint.bias)
-    return Critic(tuple(layers), joint.weight[hidden[0] :])
+    return Critic(tuple(layers), joint.weight[hidden[0] :], init_norms(hidden) if layer_norm else ())
 
 
 def actor(params: Actor, observation: jax.Array) -> jax.Array:
@@ -115,12 +137,41 @@ def actor(params: Actor, observation: jax.Array) -> jax.Array:
 
 def critic(params: Critic, observation: jax.Array, action: jax.Array) -> jax.Array:
     """Q(s, a) for a batch: (batch, observation), (batch, action) → (batch,)."""
-    first, second, *rest, last = params.layers
-    x = jax.nn.relu(dense(first, observation))
-    x = jax.nn.relu(dense(second, x) + matmul(action, params.action))
-    for layer in rest:
-        x = jax.nn.relu(dense(layer, x))
-    return dense(last, x)[:, 0]
+    x = observation
+    for i, layer in enumerate(params.layers[:-1]):
+        x = dense(layer, x) + matmul(action, params.action) if i == 1 else dense(layer, x)
+        x = jax.nn.relu(normalise(params.norms, i, x))
+    return dense(params.layers[-1], x)[:, 0]
+
+
+def init_norms(hidden: tuple[int, ...]) -> tuple[Norm, ...]:
+    return tuple(Norm(jnp.ones(size), jnp.zeros(size)) for size in hidden)
+
+
+def normalise(norms: tuple[Norm, ...], number: int, x: jax.Array) -> jax.Array:
+    """(x − mean) / √(variance + ε) over the features, scaled and shifted (Ba et al. 2016); without norms, x itself."""
+    if not norms:
+        return x
+    centred = x - jnp.mean(x, -1, keepdims=True)
+    deviation = jax.lax.rsqrt(jnp.mean(centred**2, -1, keepdims=True) + NORM_EPSILON)
+    return centred * deviation * norms[number].scale + norms[number].offset
+
+
+def init_mlp(rng: np.random.Generator, sizes: tuple[int, ...], layer_norm: bool = False) -> Mlp:
+    """Weights and biases uniform in ±1/√inputs, as PyTorch's layers begin (so do TD3's and SAC's authors')."""
+
+    def uniform(inputs: int, *shape: int) -> jax.Array:
+        return jnp.asarray(rng.uniform(-1.0, 1.0, shape) / np.sqrt(inputs), jnp.float32)
+
+    layers = (Dense(uniform(n, n, m), uniform(n, m)) for n, m in pairwise(sizes))
+    return Mlp(tuple(layers), init_norms(sizes[1:-1]) if layer_norm else ())
+
+
+def mlp(params: Mlp, x: jax.Array) -> jax.Array:
+    """The last layer's values for a batch: (batch, inputs) → (batch, outputs)."""
+    for i, layer in enumerate(params.layers[:-1]):
+        x = jax.nn.relu(normalise(params.norms, i, dense(layer, x)))
+    return dense(params.layers[-1], x)
 
 
 def init_choices(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> Choices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bires.agents import ddpg, dqn
+from bires.agents import ddpg, dqn, sac, td3
 from bires.agents.base import AgentSpec, Algorithm
 from bires.errors import UserError, unknown
 from bires.machine.modules import import_users
@@ -12,6 +12,8 @@ AGENTS: dict[str, AgentSpec] = {
     for spec in (
         ddpg.SPEC,
         dqn.SPEC,
+        td3.SPEC,
+        sac.SPEC,
     )
 }
 
@@ -31,6 +33,16 @@ def algorithm(name: str) -> Algorithm:
         own = f" The agents in {module} have: {', '.join(known)}." if module else ""
         raise unknown("algorithm", name, known, f"See `bires list algorithms`; your own is MODULE:NAME.{own}")
     return known[short]
+
+
+def agent(name: str) -> AgentSpec:
+    """The agent of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
+    module, _, short = name.rpartition(":")
+    if module:
+        load(module)
+    if short not in AGENTS:
+        raise unknown("agent", name, AGENTS, "See `bires list algorithms`; your own is MODULE:NAME.")
+    return AGENTS[short]
 
 
 def load(module: str) -> None:

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def attempt(words: list[str]) -> int:
     import tyro
 
-    from bires.cli import commands
+    from bires.cli import commands, flags
     from bires.cli.output import Interrupted
     from bires.errors import UserError
 
@@ -38,6 +38,7 @@ def attempt(words: list[str]) -> int:
         print(f"bires {metadata.version('bires')}")
         return 0
     try:
+        words = flags.completed(words)
         command = tyro.cli(
             commands.commands(words),
             prog="bires",

@@ -61,16 +61,17 @@ class Train(Training):
         return train_and_show(self.whole(self.config, self.seeds), self.output)
 
 
+@dataclass(frozen=True)
 class Compare(Training):
-    """Train DDPG and Bi-Res-DDPG on the same seeds (five by default) and compare their areas under the curve."""
+    """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
+    curve."""
+
+    compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
+    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
 
     def run(self) -> int:
-        config = self.config
-        if not given(config, "algorithm"):
-            config = replace(config, algorithm=("ddpg", "bi-res-ddpg"))
-        return train_and_show(
-            self.whole(config, self.seeds if self.seeds is not None or given(config, "seed") else 5), self.output
-        )
+        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
+        return train_and_show(self.whole(self.config, seeds), self.output)
 
 
 def with_groups(base: type, selection: Selection) -> type:
@@ -203,6 +204,8 @@ class Bench:
     """The Python of an environment with Stable-Baselines3, SBX and PyTorch (`make bench` sets one up)."""
     task: str = "walker-stand"
     """The task whose sizes and environments are used."""
+    agent: str | None = None
+    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
     populations: tuple[Whole, ...] = ()
     """Population sizes; default: 1, 4, 10 on a CPU; 1, 8, 35, 175, 330 on an accelerator."""
     seconds: float = 4.0
@@ -213,9 +216,10 @@ class Bench:
     """Print JSON, for machines."""
 
     def run(self) -> int:
-        from bires.tools.bench.report import bench
+        from bires.tools.bench.report import Wish, bench
 
-        return bench(self.task, tuple(self.populations), self.seconds, self.peers, self.planning, self.json)
+        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning)
+        return bench(wish, self.json)
 
 
 def named(record: type, name: str) -> Any:

@@ -11,6 +11,7 @@ import tyro
 from bires.agents import registry
 from bires.envs.families import family_of
 from bires.errors import UserError
+from bires.settings.comparison import compared
 from bires.settings.config import Config, Number, Whole, refuse_foreign, types
 from bires.types import Setting, Sight
 
@@ -40,6 +41,18 @@ class Selection:
         """Refuses flags of another agent or family by name, with what to type instead."""
         mine = {one.name for group in self.groups().values() for one in group}
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
+
+
+def completed(words: list[str]) -> list[str]:
+    """A command line on which `bires compare` names its algorithms: those of --agent, or of the task's first agent."""
+    if words[:1] != ["compare"] or any(word in ("-h", "--help") for word in words):
+        return words
+    agents, given = values_after(words, "--agent"), values_after(words, "--algorithm")
+    if agents and given:
+        raise UserError("Both --agent and --algorithm were given; --agent td3 is short for --algorithm td3 bi-res-td3.")
+    if given or len(words) < 2 or words[1].startswith("-"):
+        return words
+    return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None)]
 
 
 def known(name: str) -> bool:

@@ -8,7 +8,7 @@ program, which computes what its most demanding member needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -77,8 +77,8 @@ class Use(NamedTuple):
 class Planning:
     """What the members of a population need of planners, at most; nothing beyond it is computed."""
 
-    parts: Parts
-    """The agent's update, taken apart."""
+    make_parts: Callable[[jax.Array | None], Parts]
+    """A key → the agent's update, taken apart; its random numbers come from the key."""
     real: Needs
     """What the rules of real updates read."""
     imagined: Needs
@@ -86,6 +86,18 @@ class Planning:
     uses: tuple[Use, ...]
     shared: tuple[tuple[str, Any], ...] = ()
     """Settings of planners that do not vary, with their names."""
+
+    key: jax.Array | None = None
+    """The key of this update; None: agents that draw nothing."""
+
+    @property
+    def parts(self) -> Parts:
+        """The agent's update, taken apart."""
+        return self.make_parts(self.key)
+
+    def of_round(self, number: int) -> Planning:
+        """The same with a key of its own, for one of several updates of a step."""
+        return self if self.key is None else replace(self, key=jax.random.fold_in(self.key, number))
 
     def setting(self, name: str) -> Any:
         return dict(self.shared)[name]

@@ -71,7 +71,8 @@ def extra(
     loss = jnp.zeros(())
     for step in range(imagined.reward.shape[1]):
         used = alive & (step < hyper.planning.numbers["planning_steps"])
-        learner, ok, found = update(planning, learner, hyper, transition(batch, imagined, step), used)
+        again = planning.of_round(1 + step)
+        learner, ok, found = update(again, learner, hyper, transition(batch, imagined, step), used)
         alive, loss = jnp.where(used, ok, alive), loss + found
     return learner, alive, loss
 

@@ -81,6 +81,7 @@ def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition,
         error = huber(delta) if paper else square(delta)
         return jnp.mean(jnp.sum(weight * error, axis=0)), (values[: len(batch.reward)], delta[0])
 
+    assert parts.regress is not None  # a population's planners are checked before it is compiled
     return parts.regress(learner, observation, action, loss)
 
 

@@ -7,15 +7,24 @@ import zlib
 import jax
 import jax.numpy as jnp
 
-from bires.agents.base import Diagnostics, Hyper, Learner, Slope
+from bires.agents.base import Diagnostics, Hyper, Learner, Parts, Slope
+from bires.machine.branching import Due, when
 from bires.planning import dyna
 from bires.planning.base import Imagined, Model, PlannerKind, Planning
 from bires.types import Transition
+
+ACTIONS = 1_000
+"""Keys from this number on are for the actions of rollouts."""
 
 
 def key_of(kind: PlannerKind, key: jax.Array) -> jax.Array:
     """The random key of a kind of planner: each has its own. (Dyna's is the key itself, as it was the first.)"""
     return key if kind is dyna.KIND else jax.random.fold_in(key, zlib.crc32(kind.name.encode()))
+
+
+def following_parts(planning: Planning, key: jax.Array, step: int) -> Parts:
+    """The agent's parts for the actions of a rollout's step, with random numbers of their own."""
+    return planning.make_parts(jax.random.fold_in(key, ACTIONS + step))
 
 
 def imagine(
@@ -24,12 +33,12 @@ def imagine(
     """What one member's model imagines around a real batch, for every kind of planner."""
     found = []
     for kind, width, depth, _ in planning.uses:
-        action = kind.first(planning.parts, key_of(kind, key), learner, hyper, batch, width)
+        action = kind.first(following_parts(planning, key, 0), key_of(kind, key), learner, hyper, batch, width)
         start = batch.observation if kind.start == "before" else batch.next_observation
         observation = start if width == 1 else jnp.tile(start, (width, 1))
         flat, steps = action.reshape(-1, action.shape[-1]), []
         for step in range(depth):
-            flat = kind.following(planning.parts, learner, observation) if step else flat
+            flat = kind.following(following_parts(planning, key, step), learner, observation) if step else flat
             reward, observation = model(observation, flat)
             steps.append((flat, reward, observation))
         whole = (jnp.stack(part) for part in zip(*steps, strict=True))
@@ -44,18 +53,23 @@ def update(
     batch: Transition,
     imagined: tuple[Imagined, ...],
     alive: jax.Array,
+    due: Due = True,
 ) -> tuple[Learner, Diagnostics, jax.Array]:
-    """One real update with everything that the member's planner adds; the last result is the imagined loss."""
+    """One real update with everything that the member's planner adds; the last result is the imagined loss.
+
+    ``due``: whether the actor and the targets move, too.
+    """
     parts = planning.parts
     learner, seen = parts.critic(learner, hyper, real_slope(planning, learner, hyper, batch, imagined), alive)
-    learner, ok = parts.actor(learner, hyper, batch, seen.alive)
+    learner, ok = when(due, lambda carry: parts.actor(carry[0], hyper, batch, carry[1]), (learner, seen.alive))
     losses = []
     for use, found in zip(planning.uses, imagined, strict=True):
         if use.kind.extra is not None:
             learner, ok, loss = use.kind.extra(planning, learner, hyper, batch, found, ok)
             losses.append(loss)
     loss = sum(losses[1:], losses[0]) if losses else jnp.zeros(())
-    return parts.targets(learner, hyper, ok), seen._replace(alive=ok), loss
+    learner = when(due, lambda learner: parts.targets(learner, hyper, ok), learner)
+    return learner, seen._replace(alive=ok), loss
 
 
 def real_slope(

@@ -11,7 +11,7 @@ import numpy as np
 from bires.agents.base import Hyper, Learner
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning.base import Imagined
-from bires.planning.recipe import key_of
+from bires.planning.recipe import following_parts, key_of
 from bires.population import replay
 from bires.population.hosts import EnvironmentHost
 from bires.population.program import Program
@@ -46,20 +46,26 @@ def ask_simulator(
     found = [[answer] for answer in answers]
     for step in range(1, max(use.depth for use in planning.uses)):
         on = [n for n, use in enumerate(planning.uses) if use.depth > step]
-        actions = [following(program, n, learner, found[n][-1]) for n in on]
+        actions = [following(program, n, keys, learner, found[n][-1], clock, step) for n in on]
         answers, going = host.ask(EnvironmentHost.imagine_on, (tuple(blanks[n] for n in on), FLAG), *actions)
         for n, answer in zip(on, answers, strict=True):
             found[n].append(answer)
     return tuple(unpack_imagined(program.space, jnp.stack(rows, axis=1)) for rows in found), going
 
 
-def following(program: Program, number: int, learner: Learner, rows: jax.Array) -> jax.Array:
-    """The next actions of a kind of planner, after the answers (members, width, batch, ·)."""
+def following(
+    program: Program, number: int, keys: jax.Array, learner: Learner, rows: jax.Array, clock: jax.Array, step: int
+) -> jax.Array:
+    """The actions of a kind of planner in a rollout's ``step``, after the answers (members, width, batch, ·)."""
     planning = program.planning
     assert planning is not None
     kind = planning.uses[number].kind
+
+    def one(key: jax.Array, learner: Learner, seen: jax.Array) -> jax.Array:
+        return kind.following(following_parts(planning, stream(key, IMAGINE, clock), step), learner, seen)
+
     seen = rows[..., -program.space.observation :].reshape(len(rows), -1, program.space.observation)
-    action = jax.vmap(lambda one, seen: kind.following(planning.parts, one, seen))(learner, seen)
+    action = jax.vmap(one)(keys, learner, seen)
     return action.reshape(*rows.shape[:-1], program.space.action)
 
 
@@ -72,8 +78,9 @@ def draw(program: Program, keys: jax.Array, storage: Any, learner: Learner, hype
         index = replay.positions(step_keys(key, clock)[0], storage.shape[0], clock, program.batch)
         batch = replay.unpack(program.space, storage[index])
         imagining = stream(key, IMAGINE, clock)
+        parts = following_parts(planning, imagining, 0)
         actions = tuple(
-            use.kind.first(planning.parts, key_of(use.kind, imagining), learner, hyper, batch, use.width)
+            use.kind.first(parts, key_of(use.kind, imagining), learner, hyper, batch, use.width)
             for use in planning.uses
         )
         return Drawn(index, actions)

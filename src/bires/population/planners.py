@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from bires import rules
-from bires.agents.base import Parts, PlanningNumbers
+from bires.agents.base import Agent, PlanningNumbers
 from bires.errors import UserError
 from bires.planning import registry as planners
 from bires.planning.base import PlannerKind, Planning, Use
@@ -27,13 +27,20 @@ def size_of(member: Member) -> tuple[int, int]:
     return (width, depth) if width and depth else (0, 0)
 
 
-def planning_of(config: Config, members: Sequence[Member], parts: Parts | None) -> Planning | None:
+def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Planning | None:
     """What a population needs of planners; None: none of its members imagines anything."""
     planned = [member for member in members if size_of(member) != (0, 0)]
     if not planned:
         return None
-    if parts is None:
-        raise UserError(f"{members[0].algorithm!r} was given a planner; planners need an agent such as DDPG.")
+    if agent.parts is None:
+        raise UserError(f"{planned[0].algorithm!r} was given a planner; planners need an agent such as DDPG.")
+    if agent.parts(None).regress is None:
+        for member in planned:
+            if (kind := kind_of(member)) is not None and kind.slope is not None:
+                raise UserError(
+                    f"{member.algorithm!r} has the planner {member.planner!r}, whose loss {config.agent.title} cannot "
+                    "take. Use another planner (`bires list planners`), or another agent."
+                )
     kinds = {spec.kind.name: spec.kind for spec in planners.PLANNERS.values()}
     specs = [planners.planner(str(member.planner)) for member in planned]
     uses = []
@@ -44,7 +51,7 @@ def planning_of(config: Config, members: Sequence[Member], parts: Parts | None) 
             uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members)))
     settings = planners.settings_of(member.planner for member in members)
     return Planning(
-        parts=parts,
+        make_parts=agent.parts,
         real=rules.needs(rules.get(member.rule) for member in members),
         imagined=rules.needs(rules.get(spec.rule) for spec in specs if spec.rule),
         uses=tuple(uses),

@@ -91,7 +91,7 @@ class Program:
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
     """The program of a population, with what its planners need and no more."""
     agent = make_agent(config, members, space)
-    planning = planning_of(config, members, agent.parts)
+    planning = planning_of(config, members, agent)
     learning = None
     if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])

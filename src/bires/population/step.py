@@ -8,6 +8,7 @@ updates while another's environments step.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
+from bires.machine.branching import Due, when
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning import fitting, recipe
 from bires.planning.base import Imagined
@@ -187,18 +189,6 @@ def advance(
     return acted, going
 
 
-Due = bool | jax.Array
-"""Whether there is an update in a step: known when the program is compiled, or not."""
-
-
-def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
-    """``work(carry)`` if it is due. (A loop of one turn or none leaves arrays where they are; a branch copies them.)"""
-    if isinstance(due, bool):
-        return work(carry) if due else carry
-    once = (jnp.zeros((), bool), carry)
-    return jax.lax.while_loop(lambda loop: loop[0], lambda loop: (once[0], work(loop[1])), (due, carry))[1]
-
-
 def in_turn(
     program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[CohortState, jax.Array, jax.Array]:
@@ -259,6 +249,7 @@ def improve(
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
         state = fit(program, state, clock)
+    due = delayed_due(program, clock)
 
     def update(
         key: jax.Array,
@@ -270,14 +261,22 @@ def improve(
         imagined: tuple[Imagined, ...],
     ) -> tuple[Learner, jax.Array, jax.Array]:
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
+        agent, drawn = program.agent, stream(key, UPDATE, clock)
         if program.planning is None:
-            learner, seen = program.agent.update(stream(key, UPDATE, clock), learner, hyper, batch, alive)
+            learner, seen = agent.update(drawn, learner, hyper, batch, alive)
+            if (late := agent.delayed) is not None:
+                again = jax.random.fold_in(drawn, 1)
+                learner, alive = when(
+                    due, lambda carry: late(again, carry[0], hyper, batch, carry[1]), (learner, seen.alive)
+                )
+                seen = seen._replace(alive=alive)
             more = []
         else:
             if program.learning is not None:
                 predict = fitting.predict(program.learning, model)
                 imagined = recipe.imagine(program.planning, predict, stream(key, IMAGINE, clock), learner, hyper, batch)
-            learner, seen, loss = recipe.update(program.planning, learner, hyper, batch, imagined, alive)
+            planning = replace(program.planning, key=drawn)
+            learner, seen, loss = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
             more = [loss]
         told = [seen.metrics[name] for name in program.metrics]
         return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
@@ -286,6 +285,14 @@ def improve(
         state.key, state.storage, state.learner, hyper, state.alive, state.model, imagined
     )
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
+
+
+def delayed_due(program: Program, clock: jax.Array) -> Due:
+    """Whether the delayed part of an update is due in step ``clock``: after every `Agent.delay`-th update."""
+    if program.agent.delay == 1:
+        return True
+    number = (clock - program.warmup) // program.update_every
+    return (number + 1) % program.agent.delay == 0
 
 
 def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortState:

@@ -9,25 +9,26 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 
-from bires import rules
+from bires.agents import registry
 from bires.envs.adapter import probe, recipe
 from bires.envs.pool import Pool
 from bires.population.frames import Frames
-from bires.rules import Needs
+from bires.population.program import hypers, make_program
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.cohort import Cohort
 from bires.training.plan import make_plan
 from bires.training.runners import CohortRunner, make_runner
-from bires.types import Space
+from bires.types import Space, Transition
 
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
@@ -76,43 +77,46 @@ def sgemm_peak(seconds: float) -> float:
     return best_rate(work, 2.0 * size**3, seconds)
 
 
-def update_flops(space: Space, config: Config, rule: str) -> float | None:
-    """Floating-point operations of one update's matrix products (two per multiply-add); None: not counted."""
+def update_flops(space: Space, config: Config) -> float | None:
+    """Floating-point operations of one update's matrix products (two per multiply-add); None: not counted.
+
+    What is delayed counts for its share. Products whose result nobody uses do not count.
+    """
     if space.pixels is not None:
         return None
-    count = dqn_products if space.choices else ddpg_products
-    return 2.0 * config.batch * count(space, config.hidden, rules.needs([rules.get(rule)]))
+    members = grid.members(config)[:1]
+    program = make_program(config, members, space, CAPACITY)
+    agent = program.agent
+    learner = agent.init(np.random.default_rng(0))
+    hyper = jax.tree.map(lambda x: x[0], hypers(program, members))
+    seen, action = (jnp.zeros((config.batch, size)) for size in (space.observation, space.action))
+    number = jnp.zeros(config.batch)
+    batch = Transition(seen, action, number, number, seen)
+    asked = (jax.random.key(0), learner, hyper, batch, jnp.array(True))
+    total = product_flops(agent.update, *asked)
+    return total if agent.delayed is None else total + product_flops(agent.delayed, *asked) / agent.delay
 
 
-def dqn_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
-    """Multiply-adds of one DQN update for one transition."""
-    assert space.choices is not None
-    sizes = (space.observation, *hidden, space.choices)
-    layers = [n * m for n, m in pairwise(sizes)]
-    passes = 1 + need.online_succ + need.target_pred + need.target_succ
-    return passes * sum(layers) + (1 + need.forward) * (2 * sum(layers) - layers[0])
+def product_flops(function: Callable[..., Any], *arguments: Any) -> float:
+    """Floating-point operations of the matrix products in a function."""
+    traced = jax.make_jaxpr(function)(*arguments).jaxpr
+    return walked(dce_jaxpr(traced, [True] * len(traced.outvars))[0])
 
 
-def ddpg_products(space: Space, hidden: tuple[int, ...], need: Needs) -> int:
-    """Multiply-adds of one DDPG update for one transition."""
-    o, a, (h1, *rest) = space.observation, space.action, hidden
-    inner = sum(n * m for n, m in zip((h1, *rest), rest, strict=False))
-    actor = o * h1 + inner + hidden[-1] * a
-    critic = o * h1 + inner + a * hidden[1] + hidden[-1]
-    ends = 1 + need.online_succ
-    passes = ends + need.target_pred + need.target_succ
-    backward = 2 * critic - o * h1 - a * hidden[1]
-    actor_backward = 2 * actor - o * h1
-    through_critic = hidden[-1] + a * hidden[1] + (inner - h1 * hidden[1])
-    return (
-        critic * passes
-        + actor * (need.online_succ + need.target_succ)
-        + backward * (1 + need.forward)
-        + actor
-        + critic
-        + through_critic
-        + actor_backward
-    )
+def walked(traced: Any) -> float:
+    total = 0.0
+    for equation in traced.eqns:
+        if equation.primitive.name == "dot_general":
+            (summed, _), _ = equation.params["dimension_numbers"]
+            inner = np.prod([equation.invars[0].aval.shape[axis] for axis in summed], dtype=float)
+            total += 2.0 * float(inner) * equation.outvars[0].aval.size
+        total += sum(walked(inner) for value in equation.params.values() if (inner := jaxpr_in(value)) is not None)
+    return total
+
+
+def jaxpr_in(value: Any) -> Any:
+    """The program inside a parameter of an equation, if it is one."""
+    return value if hasattr(value, "eqns") else getattr(value, "jaxpr", None)
 
 
 @dataclass
@@ -178,17 +182,21 @@ def fill(cohort: Cohort) -> None:
             states[:] = cohort.pool.arrays.physics[: len(cohort.members), None]
 
 
-def plain(task: str, space: Space, rule: str, members: int) -> Config:
-    """The usual configuration of DDPG, or of DQN where actions are discrete, with one rule."""
-    algorithm = "dqn" if space.choices else "ddpg"
-    sizes = DQN_SIZES if space.choices and space.pixels is None else {}
-    settings = {"algorithm": (algorithm,), "rule": (rule,), "seed": tuple(range(members)), "warmup": 1}
+def plain(task: str, space: Space, agent: str, rule: str, members: int) -> Config:
+    """The usual configuration of an agent with one rule."""
+    sizes = DQN_SIZES if agent == "dqn" and space.pixels is None else {}
+    settings = {
+        "algorithm": (registry.agent(agent).baseline,),
+        "rule": (rule,),
+        "seed": tuple(range(members)),
+        "warmup": 1,
+    }
     return make_config(task, settings | sizes)
 
 
-def build(task: str, rule: str, members: int, options: Options = Options()) -> MeasuredPopulation:  # noqa: B008
-    """A population of one rule."""
-    return population(plain(task, probe(recipe(task, "modern")), rule, members), options)
+def build(task: str, agent: str, rule: str, members: int) -> MeasuredPopulation:
+    """A population of one agent and rule."""
+    return population(plain(task, probe(recipe(task, "modern")), agent, rule, members))
 
 
 def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> MeasuredPopulation:  # noqa: B008
@@ -218,9 +226,10 @@ def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:
     return rows
 
 
-def first_update_seconds(task: str) -> dict[str, float]:
+def first_update_seconds(task: str, agent: str) -> dict[str, float]:
     """Seconds from starting Python to the first update done, with an empty and with a filled compilation cache."""
-    code = f"from bires.tools.bench.measure import build; b = build({task!r}, 'bi', 10); b.updates(1); b.close()"
+    made = f"build({task!r}, {agent!r}, 'bi', 10)"
+    code = f"from bires.tools.bench.measure import build; b = {made}; b.updates(1); b.close()"
     result = {}
     with tempfile.TemporaryDirectory() as cache:
         environment: dict[str, Any] = os.environ | {"XDG_CACHE_HOME": cache}

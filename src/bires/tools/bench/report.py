@@ -7,17 +7,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from rich.console import Console
 from rich.table import Table
 
+from bires.agents import registry
 from bires.envs.adapter import probe, recipe
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.runs.folder import cpu
+from bires.settings.comparison import agent_for
 from bires.tools.bench import measure
 from bires.tools.bench import planning as costs
 from bires.types import Space
@@ -28,13 +31,34 @@ SPEEDS = ("one_agent", "whole_machine")
 """What is compared with peers."""
 ROUNDS = 2
 """Rounds in which peers and this package are measured alternately."""
+KINDS = ("ddpg", "td3", "sac", "dqn", "pixels")
+"""What peers are measured for."""
 PEERS = Path(__file__).parents[4] / "benchmarks" / "peers" / "run.py"
 
 
-def bench(
-    task: str, populations: tuple[int, ...], seconds: float, peers: Path | None, planning: str | None, as_json: bool
-) -> int:
+@dataclass(frozen=True)
+class Wish:
+    """What is to be measured: the flags of `bires bench`."""
+
+    task: str
+    agent: str | None
+    populations: tuple[int, ...]
+    seconds: float
+    peers: Path | None
+    planning: str | None
+
+
+class Subject(NamedTuple):
+    """A task and an agent for it."""
+
+    task: str
+    space: Space
+    agent: str
+
+
+def bench(wish: Wish, as_json: bool) -> int:
     """Measures, prints, and compares with the peers where they are installed."""
+    peers, seconds, populations = wish.peers, wish.seconds, wish.populations
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     if peers is not None and not (peers.is_file() and os.access(peers, os.X_OK)):
@@ -48,14 +72,17 @@ def bench(
         )
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
-    space = probe(recipe(task, "modern"))
-    found = measured(task, space, populations, seconds)
-    found["first_update_seconds"] = measure.first_update_seconds(task)
+    agent = registry.agent(wish.agent) if wish.agent else agent_for(wish.task)
+    subject = Subject(wish.task, probe(recipe(wish.task, "modern")), agent.name)
+    if peers is not None and kind_of(subject) not in KINDS:
+        raise UserError(f"--peers has no library with {agent.title}; accepted with --agent: {', '.join(KINDS)}.")
+    found = measured(subject, populations, seconds)
+    found["first_update_seconds"] = measure.first_update_seconds(wish.task, agent.name)
     if peers is not None:
-        found |= in_turns(task, space, populations, seconds, peers)
+        found |= in_turns(subject, populations, seconds, peers)
         found["ratios"] = ratios(found)
-    if planning is not None:
-        found["planning"] = costs.measured(planning, seconds, max(populations))
+    if wish.planning is not None:
+        found["planning"] = costs.measured(wish.planning, seconds, max(populations))
     if as_json:
         print(json.dumps(found))
     else:
@@ -63,12 +90,17 @@ def bench(
     return 0
 
 
-def measured(task: str, space: Space, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
+def kind_of(subject: Subject) -> str:
+    """What the peers' benchmark calls it."""
+    return "pixels" if subject.space.pixels else subject.agent
+
+
+def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
     """Updates, whole steps and environments for every population and the rules td and bi; the peak beside each."""
-    rows = []
+    rows, (task, space, agent) = [], subject
     for members in populations:
         for rule in ("td", "bi"):
-            population = measure.build(task, rule, members)
+            population = measure.build(task, agent, rule, members)
             try:
                 before = measure.sgemm_peak(seconds / 4)
                 updates = measure.best_rate(population.updates, members, seconds)
@@ -77,7 +109,7 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
                 population.close()
-            flops = measure.update_flops(space, measure.plain(task, space, rule, members), rule)
+            flops = measure.update_flops(space, measure.plain(task, space, agent, rule, members))
             rows.append(
                 {
                     "members": members,
@@ -91,22 +123,22 @@ def measured(task: str, space: Space, populations: tuple[int, ...], seconds: flo
                     "share_of_peak": flops and updates * flops / peak,
                 }
             )
-    return {"task": task, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
+    return {"task": task, "agent": agent, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
 
 
 def in_turns(
-    task: str, space: Space, populations: tuple[int, ...], seconds: float, python: Path
+    subject: Subject, populations: tuple[int, ...], seconds: float, python: Path
 ) -> dict[str, list[dict[str, Any]]]:
     """Peers and this package alternately, so that a busy minute of the machine affects both; the best round of each.
 
     One agent is compared with one, and the largest population with the whole machine.
     """
-    kind = "pixels" if space.pixels else "dqn" if space.choices else "ddpg"
+    (task, space, agent), kind = subject, kind_of(subject)
     steps = "100" if space.pixels else "750"  # an update from pixels takes a hundred times as long
     command = [sys.executable, str(PEERS), kind, "--python", str(python), "--steps", steps, "--json"]
 
     def speed(rule: str, members: int) -> float:
-        population = measure.build(task, rule, members)
+        population = measure.build(task, agent, rule, members)
         try:
             return measure.best_rate(population.updates if space.pixels else population.steps, members, seconds)
         finally:
@@ -140,7 +172,7 @@ def label(peer: dict[str, Any], speed: str) -> str:
 def show(found: dict[str, Any], console: Console) -> None:
     """The numbers as a terminal shows them."""
     where = dict.fromkeys([found["cpu"], *([found["device"]] if found["device"] != "cpu" else [])])
-    table = Table(title=f"{found['task']} sizes, {' and '.join(where)}", title_justify="left")
+    table = Table(title=f"{found['agent'].upper()} on {found['task']}, {' and '.join(where)}", title_justify="left")
     for name in ("members", "rule", "updates/s", "of sgemm peak", "steps/s", "environments alone", "ratio"):
         table.add_column(name, justify="right")
     for row in found["populations"]:

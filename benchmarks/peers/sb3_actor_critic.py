@@ -1,27 +1,28 @@
-"""Time DDPG of Stable-Baselines3 (PyTorch) on walker-stand."""
+"""Time DDPG, TD3 or SAC of Stable-Baselines3 (PyTorch) on walker-stand."""
 
 from functools import partial
 
-from harness import BATCH, CAPACITY, HIDDEN, LEARNING_STARTS, make_env, parse_request, prepare, run
+from harness import ACTOR_CRITICS, CAPACITY, LEARNING_STARTS, make_env, parse_request, prepare, run
 
 
 def main() -> None:
-    """The library's own DDPG class and defaults, except for the sizes that all peers share."""
-    request = parse_request(main.__doc__ or "")
+    """The library's own classes and defaults, except for the sizes that all peers share."""
+    request = parse_request(main.__doc__ or "", agents=ACTOR_CRITICS)
     prepare(request.threads)
+    import stable_baselines3
     import torch
-    from stable_baselines3 import DDPG
 
     torch.set_num_threads(request.threads)
-    model = DDPG(
+    hidden, batch = ACTOR_CRITICS[request.agent]
+    model = getattr(stable_baselines3, request.agent.upper())(
         "MlpPolicy",
         make_env(),
         buffer_size=CAPACITY,
         learning_starts=LEARNING_STARTS,
-        batch_size=BATCH,
+        batch_size=batch,
         train_freq=1,
         gradient_steps=1,
-        policy_kwargs={"net_arch": list(HIDDEN)},
+        policy_kwargs={"net_arch": list(hidden)},
         seed=request.seed,
         device="cpu",
         verbose=0,

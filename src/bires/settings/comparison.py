@@ -1,0 +1,35 @@
+"""Which two algorithms a comparison trains: an agent's baseline, and its version with the bidirectional rule."""
+
+from __future__ import annotations
+
+from bires.agents import registry
+from bires.agents.base import AgentSpec
+from bires.envs import adapter, families, tasks
+from bires.errors import UserError
+
+
+def compared(task: str, agent: str | None = None) -> tuple[str, str]:
+    """The algorithms to compare on a task; without an agent, those of the first that can act there."""
+    spec = registry.agent(agent) if agent is not None else agent_for(task)
+    bidirectional = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
+    if not bidirectional:
+        raise UserError(
+            f"--agent was given {agent}, which has no algorithm with the rule `bi`; name the algorithms to compare "
+            f"with --algorithm: {', '.join(spec.algorithms)}."
+        )
+    return spec.baseline, bidirectional[0]
+
+
+def agent_for(task: str) -> AgentSpec:
+    """The first agent for a task's observations and actions. What is wrong with a task is said where it is built."""
+    specs = list(registry.AGENTS.values())
+    if task in tasks.SHORT:
+        return specs[0]
+    if families.family_of(task) is not None:
+        return next(spec for spec in specs if "pixels" in spec.run)
+    try:
+        space = adapter.probe(adapter.recipe(task, "modern"))
+    except UserError:
+        return specs[0]
+    actions = "continuous" if space.choices is None else "discrete"
+    return next(spec for spec in specs if spec.actions == actions)
