@@ -92,7 +92,7 @@ def test_dyna_without_planning_steps_is_the_plain_agent_bit_for_bit(agent, tmp_p
     assert any(not np.array_equal(array, learners[2][name]) for name, array in learners[0].items())
 
 
-def test_td3_plans_with_the_oracle_and_with_learned_models(tmp_path, quick):
+def test_td3_plans_with_the_oracle_and_with_learned_models(tmp_path, quick, whole):
     for model in ("oracle", "learned"):
         run = bires.train(
             "Hopper", algorithm=["res-dyna-td3", "mve-td3"], model=model, model_scale="small", ensemble=2,
