@@ -88,7 +88,7 @@ def test_an_update_is_the_papers_loss_clipped_and_taken_by_adam(normalised):
     value, gradient = jax.jit(jax.value_and_grad(loss))(one)
     assert float(losses[0]) == pytest.approx(float(value), rel=1e-5)
     chain = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
-    change, _ = chain.update(gradient, chain.init(one))
+    change, _ = jax.jit(chain.update)(gradient, chain.init(one))
     expected = optax.apply_updates(one, change)
     for name in ("change", "reward"):
         for a, b in zip(getattr(found.networks, name), getattr(expected, name), strict=True):
@@ -186,11 +186,13 @@ def test_an_update_that_is_not_finite_is_noticed_and_not_taken():
     rows = replay.pack(jax.tree.map(np.asarray, linear_system(rng, 20)))
     bad = jnp.asarray(rows).at[:15, 5].set(jnp.inf)
 
-    def memory(rows):
-        return training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+    @jax.jit
+    def fit(rows):
+        memory = training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+        return training.fit(learning, state, jax.random.key(0), memory, jnp.array(True))
 
-    found, ok = training.fit(learning, state, jax.random.key(0), memory(bad), jnp.array(True))
+    found, ok = fit(bad)
     assert not ok
     np.testing.assert_array_equal(found.ensemble.networks.change[0].weight, state.ensemble.networks.change[0].weight)
-    _, fine = training.fit(learning, state, jax.random.key(0), memory(jnp.asarray(rows)), jnp.array(True))
+    _, fine = fit(jnp.asarray(rows))
     assert fine
