@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("task", help="a Gymnasium id, or a DMControl task such as cartpole-swingup")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--eval-every", type=int, default=None, help="default: a tenth of the steps")
-    parser.add_argument("--eval-episodes", type=int, default=5)
+    parser.add_argument("--eval-episodes", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("results/peers"))

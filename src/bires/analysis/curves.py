@@ -6,6 +6,7 @@ What is not there is handled so, everywhere:
 - *Diverged members* count. They were frozen, so their last evaluation stands for the rest of their curve; leaving them
   out would reward an algorithm for losing its worst runs. Every number has their count beside it.
 - *Missing members*, which have no evaluation at all, are skipped and counted.
+- *Several agents on one task* share its panel if they were trained under the same protocol, each with one set of sizes.
 - *The same member in several runs* (one kind, one seed) is one member, with the longest of its curves: equal seeds make
   equal members, and counting them twice would make intervals narrower than they are.
 """
@@ -25,6 +26,8 @@ from bires.settings import grid
 
 HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", "status", "diverged_at")
 """Of a member, what is not a number of its agent or planner."""
+ADDED = ("agent", "variants", "varied", "label", "curve")
+"""What is added to a row of members.csv here."""
 POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
 
 
@@ -38,7 +41,18 @@ def baselines(algorithm: str) -> tuple[str, ...]:
 
 def pooled(run: Run) -> set[str]:
     """Settings in which runs of one panel may differ: they distinguish members, or do not change the curves."""
-    return {*POOLED, *(one.name for one in run.config.own_settings if one.varies)}
+    return {*POOLED, *(one.name for one in (*run.config.own_settings, *run.config.agent.settings))} - set(shared(run))
+
+
+def shared(run: Run) -> list[str]:
+    """Settings of planners and environments, which all members of a panel share."""
+    mine = {one.name for one in run.config.agent.settings}
+    return [one.name for one in run.config.own_settings if not one.varies and one.name not in mine]
+
+
+def variants(run: Run) -> dict[str, Any]:
+    """The agent's settings that all members of a run share, such as layer normalisation."""
+    return {one.name: run.config.own[one.name] for one in run.config.agent.settings if not one.varies}
 
 
 COLUMNS = ("return_mean", "q_mean", "length_mean")
@@ -63,8 +77,8 @@ class Curves:
     """Members without any evaluation."""
     name: str
     """The label without `numbers`."""
-    numbers: frozenset[tuple[str, float]]
-    """What distinguishes it from other kinds of the same name: the numbers that vary between the runs."""
+    numbers: frozenset[tuple[str, Any]]
+    """What distinguishes it from other kinds of the same name: the agent's settings that vary between the runs."""
     q: np.ndarray
     """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
     lengths: np.ndarray
@@ -98,12 +112,31 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
     groups: dict[str, list[Run]] = {}
     for run in {run.path.resolve(): run for run in runs}.values():  # a folder may be named twice
         common = {key: value for key, value in settings_of(run).items() if key not in pooled(run)}
-        groups.setdefault(f"{run.config.task} {sorted(common.items())}", []).append(run)
-    titles = distinct_titles([group[0] for group in groups.values()])
+        groups.setdefault(f"{run.config.task} {run.config.agent.name} {sorted(common.items())}", []).append(run)
+    together = joined(list(groups.values()))
+    titles = distinct_titles([group[0] for group in together])
     return [
         Panel(title, group[0].config.task, tuple(curves(*group)), tuple(group))
-        for title, group in zip(titles, groups.values(), strict=True)
+        for title, group in zip(titles, together, strict=True)
     ]
+
+
+def joined(groups: Sequence[list[Run]]) -> list[list[Run]]:
+    """The groups of different agents on a task as one, where each agent has one and the protocol is the same."""
+
+    def place(run: Run) -> str:
+        sizes = {name for spec in registry.AGENTS.values() for own in spec.run.values() for name in own}
+        kept = {key: value for key, value in settings_of(run).items() if key not in {*pooled(run), *sizes}}
+        return f"{run.config.task} {sorted(kept.items())}"
+
+    there: dict[str, list[list[Run]]] = {}
+    for group in groups:
+        there.setdefault(place(group[0]), []).append(group)
+    found = []
+    for several in there.values():
+        agents = {group[0].config.agent.name for group in several}
+        found += [[run for group in several for run in group]] if len(agents) == len(several) else several
+    return found
 
 
 def distinct_titles(runs: Sequence[Run]) -> list[str]:
@@ -127,14 +160,12 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 def curves(*runs: Run) -> list[Curves]:
     """One entry per kind (algorithm, η and other numbers that vary between the runs), in the order of members.csv."""
-    tables = [run.members for run in runs]
-    varied = varying(row for table in tables for row in table.rows())
     members: dict[tuple[str, int], dict[str, Any]] = {}
-    for run, table in zip(runs, tables, strict=True):
+    for run, rows in zip(runs, labelled(runs), strict=True):
         seen = evaluations_of(run)
-        for row in table.rows():
+        for row in rows:
             row["curve"] = seen.get(row["member"], {})
-            who = (label_of(row, varied), row["seed"])
+            who = (row["label"], row["seed"])
             if who not in members or len(row["curve"]) > len(members[who]["curve"]):
                 members[who] = row
     kinds: dict[str, list[dict[str, Any]]] = {}
@@ -145,17 +176,35 @@ def curves(*runs: Run) -> list[Curves]:
         whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
     common: set[int] = set(whole[0]).intersection(*whole[1:])
     steps = np.array(sorted(common), dtype=np.int64)
-    return [kind_of(runs[0].config.task, label, rows, steps, varied) for label, rows in kinds.items()]
+    return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
+
+
+def labelled(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
+    """The members of each run: rows of members.csv, with `ADDED`."""
+    tables = [
+        [{**row, "agent": run.config.agent.name, "variants": variants(run)} for row in run.members.rows()]
+        for run in runs
+    ]
+    varied = {
+        agent: varying(row for rows in tables for row in rows if row["agent"] == agent)
+        for agent in {run.config.agent.name for run in runs}
+    }
+    for row in (row for rows in tables for row in rows):
+        row["varied"] = numbers_of(row, varied[row["agent"]])
+        row["label"] = label_of(row)
+    return tables
 
 
 def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """The numbers in which some members differ."""
+    """The numbers and shared settings in which some members of an agent differ."""
     known = list(rows)
-    names = dict.fromkeys(name for row in known for name in row if name not in (*HEAD, "curve"))
-    return [name for name in names if len({number_of(row, name) for row in known} - {None}) > 1]
+    numbers = dict.fromkeys(name for row in known for name in row if name not in (*HEAD, *ADDED))
+    found = [name for name in numbers if len({number_of(row, name) for row in known} - {None}) > 1]
+    names = dict.fromkeys(name for row in known for name in row["variants"])
+    return found + [name for name in names if len({row["variants"].get(name) for row in known}) > 1]
 
 
-def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray, varied: Sequence[str]) -> Curves:
+def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray) -> Curves:
     there = sorted((row for row in rows if row["curve"]), key=lambda row: int(row["seed"]))
     points = [[carried(row["curve"], step) for step in steps.tolist()] for row in there]
     returns, q, lengths = np.moveaxis(np.array(points, float).reshape(len(there), len(steps), len(COLUMNS)), -1, 0)
@@ -169,8 +218,8 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         tuple(row["seed"] for row in there),
         tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
         len(rows) - len(there),
-        label_of(rows[0], ()),
-        frozenset(numbers_of(rows[0], varied)),
+        plain_label(rows[0]),
+        frozenset(rows[0]["varied"]),
         q,
         lengths,
     )
@@ -199,11 +248,27 @@ def number_of(row: dict[str, Any], name: str) -> float | None:
     return None if value == "" or value != value else float(value)
 
 
-def label_of(row: dict[str, Any], varied: Sequence[str]) -> str:
-    label = grid.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
-    return label + "".join(f" {name}={number:g}" for name, number in numbers_of(row, varied))
+def plain_label(row: dict[str, Any]) -> str:
+    return grid.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
 
 
-def numbers_of(row: dict[str, Any], varied: Sequence[str]) -> list[tuple[str, float]]:
-    """Those of the varied numbers that a member has."""
-    return [(name, number) for name in varied if (number := number_of(row, name)) is not None]
+def label_of(row: dict[str, Any]) -> str:
+    """The algorithm with its η, and what else distinguishes it; a shared setting is named where it is not the usual."""
+    usual = {one.name: one.default_for("vector") for one in registry.AGENTS[row["agent"]].settings}
+    named = [(name, value) for name, value in row["varied"] if name not in row["variants"] or value != usual.get(name)]
+    return plain_label(row) + "".join(f" {shown(name, value)}" for name, value in named)
+
+
+def shown(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    return f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+
+
+def numbers_of(row: dict[str, Any], varied: Sequence[str]) -> list[tuple[str, Any]]:
+    """Those of the varied settings that a member has."""
+    return [
+        (name, value)
+        for name in varied
+        if (value := row["variants"][name] if name in row["variants"] else number_of(row, name)) is not None
+    ]

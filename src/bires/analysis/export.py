@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bires.analysis.curves import label_of, number_of, varying
+from bires.analysis.curves import labelled, number_of
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings import config as configs
@@ -69,12 +69,12 @@ def require(library: str, extra: str) -> Any:
 
 def subjects(runs: Sequence[Run]) -> list[Subject]:
     """The members of all runs; those that would have the same name carry their id."""
-    tables = [run.members for run in runs]
-    varied = varying(row for table in tables for row in table.rows())
     found: list[Subject] = []
-    for run, table in zip(runs, tables, strict=True):
+    for run, named in zip(runs, labelled(runs), strict=True):
+        table = run.members
         seen = points(run, set(table))
-        found += [subject(run, row, label_of(row, varied), seen.get(row["member"], {})) for row in table.rows()]
+        rows = zip(table.rows(), named, strict=True)
+        found += [subject(run, row, name["label"], seen.get(row["member"], {})) for row, name in rows]
     found = list({one.id: one for one in found}.values())  # a folder may be named twice
     taken = Counter((one.task, one.group, one.name) for one in found)
     return [

@@ -93,6 +93,21 @@ def over_tasks(statement: str, label: str, paper: float, which: Literal["median"
     return Claim(statement, f"{paper:+.0%}", measure)
 
 
+def gain(label: str) -> Claim:
+    """The mean over tasks of the difference of normalised scores (curves' means) to the baseline."""
+
+    def measure(panels: Sequence[Panel]) -> Finding:
+        both = totals.pairs(panels, label)
+        if not both:
+            return NO_DATA
+        units = [scores.scale_of(panel).value for panel, _, _ in both]
+        score = scores.compared(totals.curves_of(both), scores.score, units)
+        found = totals.between(statistics.mean_difference, score)
+        return Finding(found, above(found, 0.0), "number", score.interval)
+
+    return Claim(f"{label} scores higher than without residual updates (mean difference over tasks)", "", measure)
+
+
 def pairs_of(panels: Sequence[Panel], label: str, over: str, task: str | None) -> list[totals.Pair]:
     """Two kinds, on one task or on all that have both."""
     return [

@@ -11,7 +11,7 @@ from bires.analysis.totals import model_of
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.studies.records import Part, Study
+from bires.studies.records import Study
 
 SUBJECT = ("task", "algorithm", "eta", "planning_eta", "seed", "log_every", "model")
 """Settings that are the study's subject, or do not touch a curve."""
@@ -21,15 +21,11 @@ LEARNED = ("model_scale", "ensemble")
 """Settings of learned models."""
 
 
-def part_of(study: Study, task: str) -> Part:
-    """The part of a study that a task belongs to; the first for a task of no part."""
-    return next((part for part in study.parts if short(task) in part.tasks), study.parts[0])
-
-
-def papers(study: Study, task: str) -> Config:
-    """The settings that the paper has for a task."""
-    settings = {"protocol": "paper", **part_of(study, task).settings}
-    return make_config(task, settings)
+def wanted(study: Study, config: Config, learned: bool) -> Config:
+    """The settings that the study has for a run: those of the part that is nearest to it."""
+    tasked = [part for part in study.parts if short(config.task) in part.tasks] or study.parts[:1]
+    known = [make_config(config.task, {"protocol": "paper", **part.settings}) for part in tasked]
+    return min(known, key=lambda theirs: len(differing(config, theirs, learned)))
 
 
 def departures(study: Study, panels: Sequence[Panel]) -> list[str]:
@@ -38,15 +34,14 @@ def departures(study: Study, panels: Sequence[Panel]) -> list[str]:
     for panel in panels:
         learned = model_of(panel) == "learned"
         for run in panel.runs:
-            wanted = papers(study, run.config.task)
-            for name, theirs in differing(run.config, wanted, learned).items():
+            for name, theirs in differing(run.config, wanted(study, run.config, learned), learned).items():
                 found.setdefault((name, theirs), []).append(shown(configs.to_json(run.config)[name]))
     return [f"{name} {' or '.join(dict.fromkeys(ours))} instead of {theirs}" for (name, theirs), ours in found.items()]
 
 
-def differing(config: Config, wanted: Config, learned: bool) -> dict[str, str]:
-    """Setting → what it would be in the paper."""
-    ours, theirs = configs.to_json(config), configs.to_json(wanted)
+def differing(config: Config, study: Config, learned: bool) -> dict[str, str]:
+    """Setting → what it would be in the study."""
+    ours, theirs = configs.to_json(config), configs.to_json(study)
     unlike = [name for name in theirs if name not in (*SUBJECT, *ELSEWHERE) and ours.get(name) != theirs[name]]
     return {name: shown(theirs[name]) for name in unlike if matters(name, config, learned)}
 

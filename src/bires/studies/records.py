@@ -1,4 +1,4 @@
-"""The studies: one short record per figure of the paper."""
+"""The studies: one short record per figure of the paper, and per question beyond it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bires.studies.claims import (
     best_eta,
     better,
     fails,
+    gain,
     mean_gain,
     median_gain,
     not_better,
@@ -38,13 +39,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Study:
-    """A figure of the paper."""
+    """A figure of the paper, or a question beyond it."""
 
     summary: str
     parts: tuple[Part, ...]
     seeds: int
-    """As many as the paper had."""
-    figure: Literal["curves", "bars", "variants", "lab"]
+    """As many as the paper had, or would have had."""
+    figure: Literal["curves", "bars", "variants", "effects", "lab"]
     claims: tuple[Claim, ...] = ()
     runs_of: str | None = None
     """The study whose run folders it shares."""
@@ -77,6 +78,52 @@ SCALES: dict[str, StudyScale] = {
 MODEL_FREE = {"algorithm": ("ddpg", "bi-res-ddpg"), "eta": (0.05,)}
 
 EXTRA_CURVE = {"algorithm": ("res-dyna-ddpg",), "planning_eta": (0.05,), "model": "learned"}
+
+MODERN_TASKS = (
+    "cartpole-swingup_sparse",
+    "ball_in_cup-catch",
+    "reacher-hard",
+    "finger-spin",
+    "cheetah-run",
+    "walker-run",
+    "hopper-stand",
+    "fish-swim",
+)
+"""Sparse, 0/1 and graded rewards; swing-up, reaching, manipulation, swimming and walking."""
+MODERN_AGENTS = ("ddpg", "td3", "sac")
+MODERN = {"protocol": "modern", "steps": 200_000, "eval_every": 10_000, "eval_episodes": 4}
+NORMS = {False: "", True: " layer_norm"}
+"""Whether critics are normalised → what labels add."""
+SUCCESSORS = [(successor, fresh) for successor in ("min", "own") for fresh in (False, True)]
+
+
+def modern_parts() -> tuple[Part, ...]:
+    """One population for each agent, with and without layer normalisation."""
+    return tuple(
+        Part(
+            MODERN_TASKS,
+            MODERN | {"algorithm": (agent, f"bi-res-{agent}"), "eta": (0.05, 0.2), "layer_norm": norm},
+            f"-{agent}" + "-norm" * norm,
+        )
+        for agent in MODERN_AGENTS
+        for norm in NORMS
+    )
+
+
+def successor_parts() -> tuple[Part, ...]:
+    """One population for each agent and each form of the forward term."""
+    return tuple(
+        Part(
+            ("walker-run", "finger-spin"),
+            MODERN
+            | {"algorithm": (agent, f"bi-res-{agent}"), "eta": (0.2,)}
+            | {"forward_successor": successor, "fresh_action": fresh},
+            f"-{agent}-{successor}" + "-fresh" * fresh,
+        )
+        for agent in ("td3", "sac")
+        for successor, fresh in SUCCESSORS
+    )
+
 
 STUDIES: dict[str, Study] = {
     "auc": Study(
@@ -156,6 +203,29 @@ STUDIES: dict[str, Study] = {
         seeds=5,
         figure="curves",
         claims=(similar("bi-res-dqn(0.05)", "dqn"),),
+    ),
+    "modern": Study(
+        "beyond the paper: do residual updates help TD3 and SAC, and critics with layer normalisation?",
+        modern_parts(),
+        seeds=5,
+        figure="effects",
+        claims=tuple(
+            gain(f"bi-res-{agent}({eta:g}){norm}")
+            for agent in MODERN_AGENTS
+            for norm in NORMS.values()
+            for eta in (0.05, 0.2)
+        ),
+    ),
+    "successors": Study(
+        "beyond the paper: the forward term of Bi-Res-TD3 and Bi-Res-SAC, with the smallest or each critic's own value",
+        successor_parts(),
+        seeds=5,
+        figure="effects",
+        claims=tuple(
+            gain(f"bi-res-{agent}(0.2)" + " fresh_action" * fresh + " forward_successor=own" * (successor == "own"))
+            for agent in ("td3", "sac")
+            for successor, fresh in SUCCESSORS
+        ),
     ),
     "linear": Study(
         "the policy-evaluation lab: every claim of the paper's section 3, measured (about a minute)",

@@ -1,0 +1,95 @@
+"""Our returns beside those of Stable-Baselines3 and SBX: a table of final returns with intervals, for the docs.
+
+    .venv/bin/python benchmarks/peers/compare_returns.py results/peers docs/actor-critics.md
+
+Reads our run folders AGENT/TASK and the peers' LIBRARY-AGENT-TASK.csv (`returns.py`), and rewrites what stands in the
+page between ``<!-- peers -->`` and ``<!-- end -->``. Libraries draw other random numbers, so intervals are unpaired.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from bires.analysis import statistics
+from bires.analysis.intervals import Estimate, estimate
+from bires.runs.run import Run
+
+LIBRARIES = ("sb3", "sbx")
+LATE = 0.2
+"""The share of a curve, at its end, whose mean is compared: single evaluations vary much."""
+SHORT = {"Hopper": "Hopper-v4", "HalfCheetah": "HalfCheetah-v4"}
+"""What our short names are to Gymnasium."""
+
+
+def late(curve: dict[int, float]) -> float:
+    """The mean over the last evaluations of a curve."""
+    steps = sorted(curve)
+    return float(np.mean([curve[step] for step in steps if step > (1 - LATE) * steps[-1]]))
+
+
+def ours(folder: Path, agent: str) -> tuple[np.ndarray, int]:
+    """What the plain agent earned, one number for each seed, and the number of steps."""
+    run = Run(folder)
+    curves: dict[int, dict[int, float]] = {}
+    plain = {row["member"]: row["seed"] for row in run.members.rows() if row["algorithm"] == agent}
+    for row in run.evaluations.rows():
+        if row["member"] in plain:
+            curves.setdefault(plain[row["member"]], {})[int(row["step"])] = float(row["return_mean"])
+    return np.array([late(curves[seed]) for seed in sorted(curves)]), max(next(iter(curves.values())))
+
+
+def theirs(path: Path) -> np.ndarray:
+    curves: dict[int, dict[int, float]] = {}
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            curves.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row["return_mean"])
+    return np.array([late(curves[seed]) for seed in sorted(curves)])
+
+
+def column(values: np.ndarray) -> np.ndarray:
+    return values[:, None]
+
+
+def show(found: Estimate) -> str:
+    return f"{found.value:.0f} [{found.low:.0f}, {found.high:.0f}]".replace("-", "−")
+
+
+def lines(results: Path) -> list[str]:
+    """A line for each task, agent and library that is there."""
+    found = [
+        "| task | steps | agent | bires | library | its return | difference | seeds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for manifest in sorted(results.glob("*/*/manifest.json")):
+        folder = manifest.parent
+        agent, task = folder.parent.name, folder.name
+        mine, steps = ours(folder, agent)
+        for library in LIBRARIES:
+            path = results / f"{library}-{agent}-{SHORT.get(task, task)}.csv"
+            if not path.exists():
+                continue
+            peer = theirs(path)
+            gap = estimate(statistics.mean_difference, column(peer), column(mine), paired=False)
+            own, other = (show(estimate(statistics.mean, column(values))) for values in (mine, peer))
+            cells = [task, f"{steps:,}".replace(",", " "), agent, own, library, other, show(gap)]
+            found.append(f"| {' | '.join([*cells, f'{len(mine)} and {len(peer)}'])} |")
+    return found
+
+
+def main() -> None:
+    results, page = Path(sys.argv[1]), Path(sys.argv[2])
+    text = page.read_text(encoding="utf-8")
+    table = "\n".join(lines(results))
+    page.write_text(
+        re.sub(r"<!-- peers -->\n.*?<!-- end -->", f"<!-- peers -->\n{table}\n<!-- end -->", text, flags=re.S)
+    )
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
