@@ -1,6 +1,10 @@
 """The library's front door: what settings may be, what policies take, what a manifest says."""
 
+import inspect
+import os
+import signal
 import subprocess
+import threading
 from typing import Any
 
 import gymnasium
@@ -8,10 +12,13 @@ import numpy as np
 import pytest
 
 import bires
+from bires.api.spelling import in_python
 from bires.runs import folder as runs
+from bires.settings import config as configs
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
+from tests.synthetic import PAIR, make_run
 
 
 def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
@@ -51,3 +58,138 @@ def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
     config = make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | {"eval_every": 100})
     begin_or_continue(config, tmp_path / "run", Options(workers=0, say=said.append))
     assert any("no trained policy is evaluated" in text for text in said)
+
+
+# Everything the command line does, with the arguments' own names in messages.
+
+FRONT: Any = bires
+"""For calls that a type checker refuses."""
+
+
+@pytest.fixture
+def run(undisturbed):
+    return bires.load(undisturbed(algorithm=("ddpg", "bi-res-ddpg"), seeds=2))
+
+
+def test_a_run_sums_itself_up(tmp_path):
+    run = bires.load(make_run(tmp_path / "run", PAIR))
+    found = run.summary()
+    assert found["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
+    assert {"auc", "final_return", "improvement", "improvement_low", "improvement_high"} <= set(found)
+    areas = found["auc"]
+    assert np.isnan(found["improvement"][0])
+    assert found["improvement"][1] == pytest.approx(areas[1] / areas[0] - 1)
+    assert found["improvement_low"][1] < found["improvement"][1] < found["improvement_high"][1]
+    figure = run.figure()
+    figure.savefig(tmp_path / "curves.png")
+    assert [ax.get_title() for ax in figure.axes] == ["walker-stand"]
+
+
+def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
+    table = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
+    assert table["member"].tolist() == [1, 3]
+    assert table["episodes"].tolist() == [2, 2]
+    assert table["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
+    assert len(run.evaluate(episodes=1, members=0, workers=0)) == 1
+    made = bires.report([run, run.path], out=tmp_path / "report")  # twice the same: once
+    assert made.path.is_file()
+    assert len(made.summary) == 2
+    assert set(made.totals["kind"]) == {"ddpg", "bi-res-ddpg(0.05)"}
+    pytest.importorskip("tensorboardX")
+    out = bires.export(str(run.path), to="tensorboard", out=tmp_path / "tb")
+    assert len(list(out.rglob("events*"))) == 4
+
+
+def test_a_run_may_stand_where_its_folder_may(run):
+    assert bires.load(run).path == run.path
+    assert isinstance(run, bires.Run)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda run: FRONT.train("Pendulum-v1", steps="many"), "^steps was given 'many'; accepted: whole numbers"),
+        (
+            lambda run: bires.train("Pendulum-v1", steps=100, warmup=200),
+            r"^warmup=200 leaves nothing to learn in steps=100",
+        ),
+        (lambda run: FRONT.train("Pendulum-v1", hidden=4), r"such as hidden=\(400, 300\)"),
+        (lambda run: FRONT.train("Pendulum-v1", eval_every=0), "^eval_every was given 0"),
+        (lambda run: FRONT.train("CartPole-v1", algorithm="dqn", tau=1.0), "^tau is not a setting of DQN"),
+        (lambda run: FRONT.train("Pendulum-v1", seeds=2, seed=3), "^Both seeds and seed were given"),
+        (lambda run: FRONT.train("Pendulum-v1", workers="2"), "^workers was given '2'"),
+        (lambda run: FRONT.train("Pendulum-v1", cohorts="many"), "^cohorts was given 'many'; accepted: by-size"),
+        (lambda run: FRONT.train("Pendulum-v1", out=3), "^out was given 3; accepted: the path of a folder"),
+        (lambda run: FRONT.train(None), "^task was given None"),
+        (lambda run: FRONT.compare("Pendulum-v1", agent="ddpg", algorithm="td3"), "^Both agent and algorithm"),
+        (lambda run: FRONT.resume(run, steps="3000"), "^steps was given '3000'; accepted: whole numbers"),
+        (lambda run: FRONT.resume(run, steps=30), "^steps was given 30; .* Accepted: that many or more"),
+        (lambda run: FRONT.resume(None), "^path was given None"),
+        (lambda run: FRONT.load(None), "^path was given None; accepted: the path of a folder, or a run"),
+        (lambda run: FRONT.load(""), "^path was given ''"),
+        (lambda run: FRONT.load("nowhere"), "^nowhere is not a run folder"),
+        (lambda run: run.policy("x"), "^member was given 'x'; accepted: whole numbers"),
+        (lambda run: run.policy(4), "Member 4 was given; the run has members 0 to 3"),
+        (lambda run: FRONT.evaluate(run, members=9), "^member was given 9; .* has members 0 to 3"),
+        (lambda run: FRONT.evaluate(run, members=[]), "^members was given no number"),
+        (lambda run: FRONT.evaluate(run, episodes=0), "^episodes was given 0; accepted: whole numbers from 1"),
+        (lambda run: FRONT.report([]), "^runs was given nothing"),
+        (lambda run: FRONT.report(None), "^runs was given None"),
+        (lambda run: FRONT.report(run, study="auk"), "^Unknown study 'auk'. Did you mean 'auc'"),
+        (lambda run: FRONT.report(run, study="mujoco"), "^study was given mujoco, whose tasks are HalfCheetah"),
+        (lambda run: FRONT.report(run, study="linear"), "type `bires reproduce linear`"),
+        (lambda run: FRONT.export(run, to="excel"), "^to was given 'excel'; accepted: tensorboard, wandb"),
+        (lambda run: FRONT.play(run, episode=-1), "^episode was given -1"),
+    ],
+)
+def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(bires.UserError, match=words) as caught:
+        call(run)
+    assert "--" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "python"),
+    [
+        ("--eval-every was given 3", "eval_every was given 3"),
+        ("use --rule td.", "use rule='td'."),
+        ("Use --algorithm dqn, or another task.", "Use algorithm='dqn', or another task."),
+        ("such as --hidden 400 300.", "such as hidden=(400, 300)."),
+        ("Cannot write to --out a/b (No space). Give", "Cannot write to out='a/b' (No space). Give"),
+        ("Give another --out, or use --keep-going to train on", "Give another out, or use keep_going=True to train on"),
+        ("type `bires resume x --steps 3`", "type `bires resume x --steps 3`"),
+    ],
+)
+def test_messages_are_translated(flags, python):
+    assert in_python(flags) == python
+
+
+def test_completion_finds_every_setting_of_a_run():
+    for function in (bires.train, bires.compare):
+        names = inspect.signature(function).parameters
+        assert {*configs.types(), "seeds"} <= set(names)
+        assert not {"args", "kwargs"} & set(names)
+    assert set(bires.__all__) <= set(dir(bires))
+
+
+def test_a_stopped_run_says_how_to_go_on(tmp_path, quick):
+    over = threading.Event()
+
+    def ask():
+        while not over.wait(0.3):  # a signal that comes before the run listens is ignored
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        with pytest.raises(bires.Stopped, match=r"stopped at step \d+; continue with bires.resume\(") as caught:
+            bires.train("pendulum-swingup", out=tmp_path / "run", **quick | {"steps": 10**6, "eval_every": 10**6})
+    finally:
+        over.set()
+        asking.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert caught.value.step >= 0
+    assert not bires.load(tmp_path / "run").finished

@@ -11,8 +11,8 @@ SOURCE = Path(bires.__file__).parent
 ORDER = (
     "errors",
     "types",
-    "rules",
     "machine",
+    "rules",
     "agents",
     "planning",
     "envs",

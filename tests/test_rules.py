@@ -7,7 +7,7 @@ import pytest
 
 from bires import rules
 from bires.errors import UserError
-from bires.rules import RULES, Values
+from bires.rules import PAPER, RULES, Ahead, Values
 
 # One transition, worked by hand: pred 1, succ 2 (online), pred 3, succ 4 (target), r = 0.5, discount 0.9, η = 0.1.
 ONLINE, TARGET = Values(jnp.array(1.0), jnp.array(2.0)), Values(jnp.array(3.0), jnp.array(4.0))
@@ -20,11 +20,21 @@ HAND = {
     "ot": (-(0.5 + 0.9 * 2 - 3), 0.09 * (0.5 + 0.9 * 2 - 3)),
     "tt": (-(0.5 + 0.9 * 4 - 3), 0.09 * (0.5 + 0.9 * 4 - 3)),
     "bi": (-(0.5 + 0.9 * 4 - 1), 0.09 * (0.5 + 0.9 * 2 - 3)),
+    "convergent": (-(0.5 + 0.9 * 4 - 1), 0.0),  # |0.5 + 0.9 · 4 − 1| is the larger error
+    "minto": (-(0.5 + 0.9 * 2 - 1), 0.0),
+    "qrc": (-(0.5 + 0.9 * 2 - 1), 0.9 * 0.7),
+    "ortho": (-(0.5 + 0.9 * 4 - 1), 0.09 * (0.5 + 0.9 * 2 - 3)),  # orthogonal are the networks' gradients
+    "fr": (-(0.5 + 0.9 * 2 - 1 + 0.1 * (3 - 1)), 0.0),
 }
+ESTIMATE = jnp.array(0.7)
+"""h(s, a), for rules that read it."""
 
 
-def gradient(rule, online, target, reward, discount, eta):
-    return jax.grad(lambda values: rule(values, target, reward, discount, eta))(online)
+def gradient(rule, online, target, reward, discount, eta, estimate=ESTIMATE):
+    def loss(values):
+        return rule(values, target, reward, discount, eta, Ahead(values, target, values.succ, estimate))
+
+    return jax.grad(loss)(online)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -94,7 +104,48 @@ def test_needs_name_what_each_rule_reads():
         found = gradient(rule, spoiled_online, spoiled_target, REWARD, DISCOUNT, ETA)
         np.testing.assert_allclose(found, HAND[name], rtol=1e-6, err_msg=name)
     assert rules.needs([RULES["td"]]) == rules.Needs(False, False, True, False)
-    assert rules.needs(RULES.values()) == rules.Needs(True, True, True, True)
+    assert rules.needs(RULES[name] for name in PAPER) == rules.Needs(True, True, True, True)
+    assert all(rules.needs(RULES.values()))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_no_rule_of_a_population_does_is_left_out_and_changes_nothing(name):
+    array_rule = jax.tree.map(jnp.asarray, RULES[name])
+    simple = rules.needs([RULES[name]]).simplify(array_rule)
+    found = gradient(simple, ONLINE, TARGET, REWARD, DISCOUNT, ETA)
+    np.testing.assert_allclose(found, HAND[name], rtol=1e-6)
+    for flag in rules.FLAGS[1:]:
+        assert (getattr(simple, flag) is False) == (not getattr(RULES[name], flag))
+
+
+def test_the_convergent_rule_takes_the_larger_error_of_each_sample():
+    """Where the residual error is larger, the step is the full residual gradient; equal errors make it DQN's."""
+    online = Values(jnp.array([1.0, 1.0, 1.0]), jnp.array([2.0, 6.0, 4.0]))
+    target = Values(jnp.array([3.0, 3.0, 3.0]), jnp.array([4.0, 4.0, 4.0]))
+
+    def total(rule, eta):
+        return jax.grad(lambda v: rule(v, target, REWARD, DISCOUNT, eta).sum())(online)
+
+    found, plain, residual = total(RULES["convergent"], 0.3), total(RULES["td"], 0.3), total(RULES["res"], 1.0)
+    np.testing.assert_allclose(found.pred, [plain.pred[0], residual.pred[1], plain.pred[2]])
+    np.testing.assert_allclose(found.succ, [0.0, residual.succ[1], 0.0])
+
+
+def test_qrc_whose_estimate_is_the_error_is_the_residual_gradient():
+    error = REWARD + DISCOUNT * 2 - 1
+    found = gradient(RULES["qrc"], ONLINE, TARGET, REWARD, DISCOUNT, ETA, jnp.array(error))
+    np.testing.assert_allclose(found, gradient(RULES["res"], ONLINE, TARGET, REWARD, DISCOUNT, 1.0), rtol=1e-6)
+
+
+def test_a_rule_of_the_users_own_is_found_by_its_module(tmp_path, monkeypatch):
+    lines = ["from bires.rules import Delta, Rule", "half = Rule(Delta(True, False), Delta(True, True), True)"]
+    (tmp_path / "my_rules.py").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rules, "RULES", dict(RULES))
+    assert rules.get("my_rules:half").forward == (True, True)
+    assert rules.get("half") is rules.get("my_rules:half")
+    with pytest.raises(UserError, match=r"Unknown rule 'my_rules:whole'"):
+        rules.get("my_rules:whole")
 
 
 def test_unknown_rule_names_the_nearest():

@@ -2,6 +2,7 @@
 
     run = bires.train("walker-stand", algorithm=["ddpg", "bi-res-ddpg"], eta=0.05, seeds=5, steps=100_000)
     run.evaluations                      # a tidy table: one row per member and evaluation
+    run.summary()                        # final returns, AUC, and the AUC improvement with its interval
     policy = run.policy(member=0)        # observation → action
 
 See `bires.rules` for the critic updates of the paper.
@@ -16,22 +17,45 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from bires import rules as rules
-    from bires.api import compare as compare
-    from bires.api import resume as resume
-    from bires.api import train as train
+    from bires.api.results import Report as Report
+    from bires.api.results import Run as Run
+    from bires.api.results import evaluate as evaluate
+    from bires.api.results import export as export
+    from bires.api.results import load as load
+    from bires.api.results import play as play
+    from bires.api.results import report as report
+    from bires.api.training import compare as compare
+    from bires.api.training import resume as resume
+    from bires.api.training import train as train
     from bires.errors import UserError as UserError
-    from bires.runs.run import Run as Run
-    from bires.runs.run import load as load
+    from bires.settings.options import Stopped as Stopped
 
 _HOMES = {
-    "train": "bires.api",
-    "compare": "bires.api",
-    "resume": "bires.api",
-    "load": "bires.runs.run",
-    "Run": "bires.runs.run",
+    **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
+    **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
+    "Stopped": "bires.settings.options",
     "UserError": "bires.errors",
 }
-__all__ = ["Run", "UserError", "compare", "load", "resume", "rules", "train"]
+__all__ = [
+    "Report",
+    "Run",
+    "Stopped",
+    "UserError",
+    "compare",
+    "evaluate",
+    "export",
+    "load",
+    "play",
+    "report",
+    "resume",
+    "rules",
+    "train",
+]
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,14 @@
-"""The critic updates of the paper: six ways to wire two networks into one residual update.
+"""The critic updates: the paper's six ways to wire two networks into one residual update, and their rivals.
 
 Write ``pred = Q(s, a)`` and ``succ = Q(s', μ(s'))`` for the values of the two ends of a transition, once from the
 online network and once from the target network. Every rule is
 
-    θ ← θ − α [ δ_b · (−∇pred) + η · δ_f · discount · ∇succ ]          (gradients of the online network only)
+    θ ← θ − α [ δ_b · (−∇pred) + push · discount · ∇succ ]             (gradients of the online network only)
 
-``δ_b`` drives the backward propagation (value flows from s' to s), ``δ_f`` the forward one (from s to s'). Both are
-temporal differences ``reward + discount · succ − pred``; the rules differ only in *which network supplies which value*,
-so a rule is data, and one compiled program can train members with different rules.
+``δ_b`` drives the backward propagation (value flows from s' to s), ``push`` the forward one (from s to s'). In the
+paper's rules ``push = η · δ_f``, and both δ are temporal differences ``reward + discount · succ − pred``; they differ
+only in *which network supplies which value*. Their rivals take another successor, another error or another weight. So a
+rule is data, and one compiled program can train members with different rules.
 
     >>> RULES["bi"](online, target, reward, discount, eta)      # per-sample pseudo-loss; its gradient is the update
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +37,7 @@ class Values(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What the forward term reads, where that is not what the backward term reads."""
+    """What the forward term reads, where that is not what the backward term reads, and what only some rules read."""
 
     online: Values
     """For δ_f."""
@@ -44,6 +45,10 @@ class Ahead(NamedTuple):
     """For δ_f."""
     succ: jax.Array
     """The online successor value whose gradient the term takes."""
+    estimate: jax.Array | None = None
+    """h(s, a), a learned estimate of the error, for rules that are `estimated`."""
+    least: jax.Array | None = None
+    """The smaller successor value, for rules that are `cautious`; None: the smaller of the two networks' values."""
 
 
 class Delta(NamedTuple):
@@ -58,7 +63,10 @@ class Delta(NamedTuple):
         return reward + discount * succ - pred
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", "bidirectional"], meta_fields=[])
+FLAGS = ("bidirectional", "cautious", "anchored", "convergent", "estimated", "orthogonal")
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", *FLAGS], meta_fields=[])
 @dataclass(frozen=True)
 class Rule:
     """One critic update. Its fields are Python booleans here and arrays inside a population."""
@@ -68,7 +76,17 @@ class Rule:
     forward: Delta
     """δ_f; read only if ``bidirectional``."""
     bidirectional: bool | jax.Array
-    """Whether the rule has a forward term; semi-gradient rules have none."""
+    """Whether the rule has a forward term with weight η; semi-gradient rules have none."""
+    cautious: bool | jax.Array = False
+    """Whether the successor of δ_b is the smaller of the two networks' values."""
+    anchored: bool | jax.Array = False
+    """Whether η draws Q(s, a) to the target network's value: δ_b + η (pred⁻ − pred)."""
+    convergent: bool | jax.Array = False
+    """Whether, where |r + γ succ⁻ − pred| < |r + γ succ − pred|, the sample's step is the full residual gradient."""
+    estimated: bool | jax.Array = False
+    """Whether the push is h(s, a), which learns δ_b, in place of η δ_f."""
+    orthogonal: bool | jax.Array = False
+    """Whether the forward gradient loses its component along the backward one."""
 
     def __call__(
         self,
@@ -79,22 +97,70 @@ class Rule:
         eta: jax.Array | float,
         ahead: Ahead | None = None,
     ) -> jax.Array:
-        """The per-sample pseudo-loss −δ_b · pred + η · δ_f · discount · succ, with both δ held constant.
+        """The per-sample pseudo-loss −δ_b · pred + push · discount · succ, with δ_b and the push held constant.
 
         ``ahead``: what the forward term reads; None: the same values as the backward term.
         """
-        delta_b = stop_gradient(self.backward(online, target, reward, discount))
-        backward = -delta_b * online.pred
-        if self.bidirectional is False:
-            return backward
+        backward, forward = self.terms(online, target, reward, discount, eta, ahead)
+        return backward if forward is None else backward + forward
+
+    def terms(
+        self,
+        online: Values,
+        target: Values,
+        reward: jax.Array,
+        discount: jax.Array,
+        eta: jax.Array | float,
+        ahead: Ahead | None = None,
+    ) -> tuple[jax.Array, jax.Array | None]:
+        """The two terms of the pseudo-loss; None: there is no forward term."""
         read = ahead or Ahead(online, target, online.succ)
-        delta_f = stop_gradient(self.forward(read.online, read.target, reward, discount))
-        forward = eta * delta_f * discount * read.succ
-        return backward + jnp.where(self.bidirectional, forward, 0.0)
+        delta_b, push = self.errors(online, target, reward, discount, eta, read)
+        backward = -stop_gradient(delta_b) * online.pred
+        return backward, None if push is None else stop_gradient(push) * discount * read.succ
+
+    def errors(
+        self,
+        online: Values,
+        target: Values,
+        reward: jax.Array,
+        discount: jax.Array,
+        eta: jax.Array | float,
+        read: Ahead,
+    ) -> tuple[jax.Array, jax.Array | None]:
+        """δ_b and the push. A flag that is False before compilation costs nothing."""
+        delta_b, push = self.backward(online, target, reward, discount), None
+        if self.cautious is not False:
+            least = jnp.minimum(online.succ, target.succ) if read.least is None else read.least
+            delta_b = jnp.where(self.cautious, reward + discount * least - online.pred, delta_b)
+        if self.anchored is not False:
+            delta_b = delta_b + jnp.where(self.anchored, eta * (target.pred - online.pred), 0.0)
+        if self.bidirectional is not False:
+            delta_f = self.forward(read.online, read.target, reward, discount)
+            push = jnp.where(self.bidirectional, eta * delta_f, 0.0)
+        if self.convergent is not False:
+            residual = reward + discount * online.succ - online.pred
+            full = self.convergent & (jnp.abs(reward + discount * target.succ - online.pred) < jnp.abs(residual))
+            delta_b = jnp.where(full, residual, delta_b)
+            push = jnp.where(full, residual, 0.0 if push is None else push)
+        if self.estimated is not False:
+            assert read.estimate is not None
+            push = jnp.where(self.estimated, read.estimate, 0.0 if push is None else push)
+        return delta_b, push
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rule reads η."""
+        return bool(self.bidirectional) or bool(self.anchored)
+
+    @property
+    def pushes(self) -> bool:
+        """Whether the rule has a forward term."""
+        return bool(self.bidirectional) or bool(self.convergent) or bool(self.estimated)
 
     def without_forward(self) -> Rule:
         """The same rule for a population in which no member has a forward term: it is not computed."""
-        return replace(self, bidirectional=False)
+        return replace(self, bidirectional=False, convergent=False, estimated=False)
 
 
 def semi_gradient(pred: bool, succ: bool) -> Rule:
@@ -133,25 +199,83 @@ define(
 )
 
 
+BACKWARD = Delta(pred=ONLINE, succ=TARGET)
+"""δ_b of DDPG and DQN."""
+define(
+    "convergent",
+    Rule(BACKWARD, BACKWARD, False, convergent=True),
+    "C-DQN: per sample the semi-gradient or the full residual gradient, by the larger error (Wang & Ueda 2022)",
+)
+define(
+    "minto",
+    Rule(BACKWARD, BACKWARD, False, cautious=True),
+    "MINTO: a semi-gradient whose successor is the smaller of the two networks' values (2025)",
+)
+define(
+    "qrc",
+    Rule(Delta(ONLINE, ONLINE), Delta(ONLINE, ONLINE), False, estimated=True),
+    "QRC: gradient TD with regularised corrections, without a target network (Ghiassian et al. 2020)",
+)
+define(
+    "ortho",
+    replace(RULES["bi"], orthogonal=True),
+    "`bi` with the forward gradient made orthogonal to the backward one, as in ODICE (Mao et al. 2024)",
+)
+define(
+    "fr",
+    Rule(Delta(ONLINE, ONLINE), Delta(ONLINE, ONLINE), False, anchored=True),
+    "functional regularisation: the online successor, and η draws Q(s, a) to the target network (Piché et al. 2021)",
+)
+
+PAPER = ("td", "res", "to", "ot", "tt", "bi")
+"""The rules of the paper."""
+
+
 def equation(rule: Rule) -> str:
     """The update of a rule as text, ``θ ← θ + α […]``; ⁻ marks a value of the target network."""
-
-    def difference(delta: Delta) -> str:
-        return f"r + γ {'succ' if delta.succ else 'succ⁻'} − {'pred' if delta.pred else 'pred⁻'}"
-
-    backward, forward = difference(rule.backward), difference(rule.forward)
+    backward = difference(rule.backward)
+    if rule.cautious:
+        backward = "r + γ min(succ, succ⁻) − pred"
+    if rule.anchored:
+        backward += " + η (pred⁻ − pred)"
+    if rule.convergent:
+        return (
+            f"θ ← θ + α [δ ∇pred],  δ = {backward},  or where δ' = r + γ succ − pred is larger: "
+            "θ ← θ + α [δ' (∇pred − γ ∇succ)]"
+        )
+    if rule.estimated:
+        return f"θ ← θ + α [δ ∇pred − h γ ∇succ],  δ = {backward},  h(s, a) ← δ"
     if not rule.bidirectional:
         return f"θ ← θ + α [δ ∇pred],  δ = {backward}"
+    forward = difference(rule.forward)
     if backward == forward:
         return f"θ ← θ + α [δ (∇pred − ηγ ∇succ)],  δ = {backward}"
-    return f"θ ← θ + α [δ_b ∇pred − δ_f ηγ ∇succ],  δ_b = {backward},  δ_f = {forward}"
+    ending = ",  without the part of ∇succ along ∇pred" if rule.orthogonal else ""
+    return f"θ ← θ + α [δ_b ∇pred − δ_f ηγ ∇succ],  δ_b = {backward},  δ_f = {forward}{ending}"
+
+
+def difference(delta: Delta) -> str:
+    """A temporal difference as text."""
+    return f"r + γ {'succ' if delta.succ else 'succ⁻'} − {'pred' if delta.pred else 'pred⁻'}"
 
 
 def get(name: str) -> Rule:
-    """The rule of that name, or an error with the nearest names."""
-    if name not in RULES:
-        raise unknown("rule", name, RULES, "See `bires list rules`.")
-    return RULES[name]
+    """The rule of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
+    module, _, short = name.rpartition(":")
+    if module and short not in RULES:
+        load(module, short)
+    if short not in RULES:
+        raise unknown("rule", name, RULES, "See `bires list rules`; your own is MODULE:NAME.")
+    return RULES[short]
+
+
+def load(module: str, name: str) -> None:
+    """Adds a rule of a user's module: one that it defined, or a `Rule` among its names."""
+    from bires.machine.modules import import_users
+
+    found = getattr(import_users(module, "--rule"), name, None)
+    if isinstance(found, Rule):
+        define(name, found, f"your own, from {module}")
 
 
 def stack(rules: Iterable[Rule]) -> Rule:
@@ -161,22 +285,34 @@ def stack(rules: Iterable[Rule]) -> Rule:
 
 
 class Needs(NamedTuple):
-    """Which values a set of rules reads; the others are not computed."""
+    """Which values a set of rules reads, and what they do; the rest is not computed."""
 
     online_succ: bool
     target_pred: bool
     target_succ: bool
     forward: bool
+    cautious: bool = False
+    anchored: bool = False
+    convergent: bool = False
+    estimated: bool = False
+    orthogonal: bool = False
+
+    def simplify(self, rule: Rule) -> Rule:
+        """A rule of the set, without what none of them does."""
+        unused: dict[str, Any] = {name: False for name in FLAGS[1:] if not getattr(self, name)}
+        return replace(rule if self.forward else rule.without_forward(), **unused)
 
 
 def needs(rules: Iterable[Rule]) -> Needs:
     """The union of what some rules read (`online.pred` is always read)."""
     used = list(rules)
     deltas = [rule.backward for rule in used] + [rule.forward for rule in used if rule.bidirectional]
-    forward = any(bool(rule.bidirectional) for rule in used)
+    flags = {name: any(bool(getattr(rule, name)) for rule in used) for name in FLAGS[1:]}
+    forward, both = any(rule.pushes for rule in used), flags["cautious"] or flags["convergent"]
     return Needs(
-        online_succ=forward or any(bool(delta.succ) for delta in deltas),
-        target_pred=any(not delta.pred for delta in deltas),
-        target_succ=any(not delta.succ for delta in deltas),
+        online_succ=forward or both or any(bool(delta.succ) for delta in deltas),
+        target_pred=flags["anchored"] or any(not delta.pred for delta in deltas),
+        target_succ=both or any(not delta.succ for delta in deltas),
         forward=forward,
+        **flags,
     )

@@ -1,33 +1,28 @@
 """The report: what is in it, that it is the same every time, and that it works in a real browser."""
 
 import csv
+import io
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
 from bires.analysis.report.write import page as write_page
-from bires.analysis.summary import find
+from bires.analysis.summary import find, totals_table
 from bires.cli import main
 from bires.envs.tasks import SHORT
 from bires.errors import UserError
 from bires.runs.tables import read_csv
 from bires.settings.keywords import changed
-from bires.studies.reporting import about, guess, report
+from bires.studies.reporting import report
+from tests.analysis.pages import boxes_of, make_page, show
 from tests.synthetic import PAIR, make_run, three_runs
-
-
-def make_page(runs, out, command=""):
-    """report.html alone, without figures."""
-    panels = collect(runs)
-    out.mkdir()
-    write_page(find(panels), out, about(panels, guess(panels), command))
 
 
 def data_of(page: Path):
@@ -39,7 +34,7 @@ def data_of(page: Path):
 def test_all_files_are_written_hold_the_numbers_and_stay_the_same(tmp_path):
     runs = three_runs(tmp_path / "runs")
     for folder in ("one", "two"):
-        report(runs, tmp_path / folder, None, "bires report …")
+        report(runs, tmp_path / folder, "auc", "bires report …")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     drawn = [f"{name}.{kind}" for name in ("auc", "curves") for kind in ("pdf", "png", "svg")]
     assert names == sorted(["report.html", "summary.csv", "totals.csv", "claims.csv", "curves.csv", *drawn])
@@ -107,6 +102,19 @@ def test_nothing_to_report(tmp_path):
         report([], tmp_path, None, "")
 
 
+@pytest.mark.parametrize(("width", "columns"), [(80, 4), (120, 5), (300, 11)])
+def test_the_terminal_shows_the_comparisons_that_fit(width, columns, tmp_path):
+    found = [total for total in find(collect(three_runs(tmp_path))).totals if total.interval]
+    table = totals_table(found, width)
+    assert len(table.columns) == columns
+    screen = Console(width=width, record=True, file=io.StringIO())
+    screen.print(table)
+    text = screen.export_text()
+    assert found[0].mean_difference is not None
+    assert found[0].mean_difference.show("+.3f") in text  # in one piece
+    assert "bi-res-ddpg(0.05)" in text
+
+
 def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):
     make_run(tmp_path / "runs" / "a", PAIR)
     lost = make_run(tmp_path / "runs" / "b", PAIR)
@@ -156,41 +164,8 @@ def test_a_single_seed_has_no_error(tmp_path):
 # In a browser.
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium: Playwright's own, or the system's."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-    system = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with api.sync_playwright() as playwright:
-        try:
-            opened = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
-        except api.Error as error:
-            pytest.skip(f"no browser here (playwright install chromium, or apt install chromium): {error.message[:80]}")
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def page(browser):
-    """A page without a network that fails the test on any error or request beyond the file itself."""
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    opened.on("requestfailed", lambda request: wrong.append(f"request {request.url}"))
-    yield opened
-    context.close()
-    assert not wrong
-
-
-def show(page, path: Path):
-    page.goto(path.resolve().as_uri())
-    page.wait_for_selector("body[data-ready=yes]")
-
-
 def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
-    make_page(three_runs(tmp_path / "runs"), tmp_path / "out")
+    make_page(three_runs(tmp_path / "runs"), tmp_path / "out", study="auc")
     show(page, tmp_path / "out" / "report.html")
     curves = page.locator("#curves path.curve")
     assert curves.count() == 6
@@ -227,11 +202,23 @@ def test_toggles_hover_zoom_and_sorting_work(page, tmp_path):
     bars = page.locator("#auc rect.bar").count()
     assert bars == 3
     heads = page.locator("#table th button")
-    heads.nth(8).click()
-    areas = [float(text.replace(",", "")) for text in page.locator("#table tbody td:nth-child(9)").all_inner_texts()]
+    place = heads.all_inner_texts().index("AUC")
+    heads.nth(place).click()
+    cells = page.locator(f"#table .body > .scroll tbody td:nth-child({place + 1})").all_inner_texts()
+    areas = [float(text.replace(",", "")) for text in cells]
     assert areas == sorted(areas)
     assert page.locator("#diverged tbody tr").count() == 1
     assert page.locator("#claims tbody tr").count() == 2
+
+
+def test_a_comparison_of_ones_own_has_numbers_and_no_verdicts(page, tmp_path):
+    runs = [*three_runs(tmp_path / "runs"), make_run(tmp_path / "mine", changed(PAIR, task="Pendulum-v1"))]
+    make_page(runs, tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    assert page.title() == "bires: walker-stand, walker-walk, walker-run, Pendulum-v1"
+    assert page.locator("#claims, nav a[href='#claims']").count() == 0
+    assert page.locator("#table .body > .scroll tbody tr").count() == 8
+    assert page.locator(".yes, .no").count() == 0
 
 
 def test_eta_can_be_toggled(page, tmp_path):
@@ -253,3 +240,8 @@ def test_a_report_of_all_tasks_is_small_and_opens(page, tmp_path):
     assert page.locator("#curves svg.chart").count() == 33
     page.locator("input[type=search]").fill("humanoid")
     assert page.locator("#curves .panel:visible").count() == 3
+    page.set_viewport_size({"width": 1400, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == 1400
+    for wide in page.locator(".scroll:visible").all():  # no table is cut, and no name wraps
+        assert wide.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+    assert all(box["height"] < 32 for box in boxes_of(page, "#table .body > .scroll tbody tr"))

@@ -7,10 +7,11 @@ import pytest
 
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
+from bires.errors import UserError
 from bires.settings.keywords import make_config
 from bires.studies import claims, plan
 from bires.studies.records import STUDIES, Part, Study
-from bires.studies.reporting import guess, judge, notes, own
+from bires.studies.reporting import about, judge, made_by, notes, own
 from tests.synthetic import make_run
 
 
@@ -165,7 +166,6 @@ def test_claims_look_at_their_own_model_and_count_each_task_once(tmp_path):
 
 def test_a_report_says_what_falls_short_of_the_paper(tmp_path):
     panels = panels_of(tmp_path, lambda member: 1.0, seeds=3, eval_episodes=5)
-    assert guess(panels) == "auc"
     (first,) = notes(STUDIES["auc"], panels)
     assert "2 of 33 tasks; 40 of 1,000,000 steps; 3 of 5 seeds; 5 of 20 evaluation episodes; protocol modern" in first
     four = panels_of(tmp_path / "mujoco", lambda member: 1.0, ("HalfCheetah", "Walker2d", "Hopper", "Swimmer"))
@@ -229,15 +229,64 @@ def test_a_replay_as_large_as_the_run_and_the_size_of_no_model_are_no_departures
     assert "ensemble" not in first
 
 
-def test_runs_of_no_study_and_studies_without_eta_can_be_reported(tmp_path, monkeypatch):
+def test_a_study_without_eta_can_be_judged(tmp_path, monkeypatch):
     panels = panels_of(tmp_path, lambda member: 1.0, ("walker-stand",), algorithm=("ddpg",))
-    part = Part(("walker-stand",), {"algorithm": ("ddpg", "dyna-ddpg")})
+    part = Part(("walker-stand",), {"algorithm": ("ddpg",)})
     monkeypatch.setitem(STUDIES, "plain", Study("no η", (part,), 5, "curves"))
-    assert guess(panels) is None
-    monkeypatch.setitem(
-        STUDIES, "plain", Study("no η", (Part(("walker-stand",), {"algorithm": ("ddpg",)}),), 5, "curves")
-    )
-    assert guess(panels) == "plain"
+    assert about(panels, "plain", "").title == "bires: plain"
+
+
+def made_with(panels, *commands):
+    """The panels as if these commands had made their runs."""
+    for panel, command in zip(panels, commands, strict=True):
+        for run in panel.runs:
+            run.manifest["command"] = command
+    return panels
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "study"),
+    [
+        ("bires reproduce auc --scale small", "bires reproduce auc --scale small", "auc"),
+        ("bires reproduce --out variants auc", "bires reproduce --quiet auc", "auc"),
+        ("bires reproduce dmc", "bires reproduce auc", "auc"),  # which share their runs
+        ("bires reproduce auc", "bires train walker-walk --algorithm ddpg bi-res-ddpg", None),
+        ("bires reproduce auc", "bires reproduce variants", None),
+        ("bires compare walker-stand", "bires.train(…)", None),
+    ],
+)
+def test_claims_are_judged_for_runs_that_a_study_made(first, second, study, tmp_path):
+    panels = made_with(panels_of(tmp_path, lambda member: 1.0), first, second)
+    assert made_by(panels) == study
+
+
+def test_a_comparison_of_ones_own_is_titled_by_its_tasks_and_not_judged(tmp_path):
+    panels = panels_of(tmp_path, lambda member: 1.0)
+    found = about(panels, made_by(panels), "")
+    assert found.title == "bires: walker-stand, walker-walk"
+    assert found.summary == "ddpg, bi-res-ddpg(0.05); 5 seeds each, 40 steps."
+    assert not found.claims
+    assert not found.notes
+    many = panels_of(tmp_path / "many", lambda member: 1.0, (*STUDIES["mujoco"].parts[0].tasks, "fish-swim"))
+    assert about([*many, *panels], None, "").title == "bires: 8 tasks"
+
+
+def test_tasks_of_other_papers_and_other_names_of_a_task_are_not_counted(tmp_path):
+    """Bi-Res wins on a task that is not the paper's, and loses on one that is there under two names."""
+    tasks = ("Pendulum-v1", "walker-stand", "dm_control/walker-stand-v0")
+    panels = [
+        panel
+        for i, task in enumerate(tasks)
+        for panel in panels_of(
+            tmp_path / str(i), lambda m, up=i == 0: 1.0 if m.eta is None else 1.5 if up else 0.5, (task,)
+        )
+    ]
+    assert [panel.task for panel in own(STUDIES["auc"], panels)] == ["walker-stand"]
+    found = about(panels, "auc", "")
+    assert [judged.answer for judged in found.claims] == ["no", "no"]
+    assert any("Not judged (not tasks of this study): Pendulum-v1." in note for note in found.notes)
+    with pytest.raises(UserError, match=r"--study was given variants, whose tasks are walker-stand; .* Pendulum-v1"):
+        about(panels[:1], "variants", "")
 
 
 def test_every_study_is_complete_or_says_what_it_lacks():

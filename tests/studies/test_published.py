@@ -29,7 +29,7 @@ ADVICE = "run `make figures` and commit what it writes"
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_tables_beside_the_runs_are_theirs(name, tmp_path):
     panels = collect(COLLECTIONS[name])
-    for path in tables(summary.find(panels), tmp_path, about(panels, publish.study_of(name, panels), "")):
+    for path in tables(summary.find(panels), tmp_path, about(panels, publish.study_of(name), "")):
         assert path.read_bytes() == (ROOT / "results" / name / path.name).read_bytes(), f"{path.name}: {ADVICE}"
 
 

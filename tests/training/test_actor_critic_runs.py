@@ -74,7 +74,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, qui
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
     found = arrays(tmp_path / "straight")
     updates = -(-(70 - config.warmup) // 3)
-    assert set(found["state/learner.critics_adam.updates"]) == {updates}
+    assert set(found["state/learner.critics.adam.updates"]) == {updates}
     assert set(found["state/learner.actor_adam.updates"]) == {updates // 2 if agent == "td3" else updates}
 
 

@@ -216,7 +216,7 @@ def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, th
 def test_programs_compiled_beforehand_are_not_compiled_again(tmp_path):
     code = (
         "from jax import monitoring\n"
-        "from bires.api import make_config\n"
+        "from bires.settings.keywords import make_config\n"
         "from bires.tools.bench import measure\n"
         "from bires.settings.options import Options\n"
         "events = []\n"

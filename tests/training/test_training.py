@@ -13,7 +13,7 @@ import pytest
 import bires
 from bires.agents.ddpg import ALGORITHMS
 from bires.envs.tasks import SHORT
-from bires.rules import RULES
+from bires.rules import PAPER
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.settings import grid
@@ -87,7 +87,7 @@ def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, qu
     learn: Any = cohorts[0].compiled.learn
     assert learn._cache_size() <= len(sizes) * devices
     rules = {row["rule"] for row in bires.load(tmp_path).members.rows()}
-    assert rules == set(RULES)
+    assert rules == set(PAPER)
 
 
 def test_a_member_does_not_depend_on_the_population_around_it(tmp_path, quick, split):

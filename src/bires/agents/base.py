@@ -77,6 +77,8 @@ class Slope(NamedTuple):
     """Q(s, a) over the real batch."""
     delta: jax.Array
     """δ_b over the real batch."""
+    estimate: Params = None
+    """The gradient of an estimate of δ_b, where a rule reads one."""
 
 
 Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]

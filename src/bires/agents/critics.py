@@ -19,11 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires.agents.base import VALUE_BOUND, Diagnostics, Hyper, Regression, Slope, critic_metrics
+from bires.agents import slopes
+from bires.agents.base import Design, Hyper, Regression, Slope
 from bires.agents.networks import Mlp, init_mlp, mlp
-from bires.agents.optimisers import Averages, descend
+from bires.agents.slopes import Estimating, Trained, with_estimate
 from bires.rules import Ahead, Needs, Values
-from bires.types import Setting, Space, Transition
+from bires.types import Setting, Transition
 
 SETTINGS = (
     Setting("critics", 2, "Number of critics; the smallest of their values counts.", low=1),
@@ -60,12 +61,18 @@ class NextActions(NamedTuple):
     """For ∇succ; None: the same as ``online``."""
 
 
-def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...], count: int, layer_norm: bool) -> Mlp:
-    """``count`` critics, stacked."""
-    sizes = (space.observation + space.action, *hidden, 1)
-    made = [init_mlp(rng, sizes, layer_norm) for _ in range(count)]
-    stacked: Mlp = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
-    return stacked
+def trained(rng: np.random.Generator, design: Design) -> Trained:
+    """The critics of a design, stacked, with fresh optimisers; and an estimate of their errors if a rule reads one."""
+    space, count, layer_norm = design.space, design.own["critics"], design.own["layer_norm"]
+    sizes = (space.observation + space.action, *design.hidden, 1)
+
+    def several() -> Mlp:
+        made: Mlp = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), *(init_mlp(rng, sizes, layer_norm) for _ in range(count))
+        )
+        return made
+
+    return with_estimate(several, design.needs.estimated)
 
 
 def values(critics: Mlp, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -96,17 +103,18 @@ def rule_slope(
     needs: Needs,
     following: NextActions,
     own: bool,
+    estimate: Mlp | None = None,
 ) -> Slope:
     """The rule's update as a gradient: the mean over the batch, summed over the critics; pred and δ_b of each critic.
 
-    ``own``: the forward term reads each critic's own successor value.
+    ``own``: the forward term reads each critic's own successor value. ``estimate``: of each critic's error.
     """
-    discount, here = hyper.gamma * batch.discount, (batch.observation, batch.action)
+    here = (batch.observation, batch.action)
 
     def at(found: NextAction | None) -> tuple[jax.Array, jax.Array] | None:
         return None if found is None else (batch.next_observation, found.action)
 
-    def ends(pred: Any, succ: Any, found: NextAction | None) -> tuple[Values, Values]:
+    def values_of(pred: Any, succ: Any, found: NextAction | None) -> tuple[Values, Values]:
         """The values of the backward term, and of the forward term."""
         if found is None:
             zero = jnp.zeros_like(batch.reward)
@@ -115,21 +123,16 @@ def rule_slope(
         return least, Values(pred, succ + found.bonus) if own else least
 
     pred, succ = many(targets, [here if needs.target_pred else None, at(following.target)])
-    target, target_ahead = ends(jnp.asarray(pred), succ, following.target)
+    target, target_ahead = values_of(jnp.asarray(pred), succ, following.target)
 
-    def loss(critics: Mlp) -> tuple[jax.Array, Values]:
+    def ends(critics: Mlp) -> tuple[Values, Values, Ahead]:
         pred, succ, fresh = many(critics, [here, at(following.online), at(following.fresh)])
-        online, online_ahead = ends(pred, succ, following.online)
-        if not needs.forward:
-            rule, ahead = hyper.rule.without_forward(), None
-        else:
-            again = online_ahead if following.fresh is None else ends(pred, fresh, following.fresh)[1]
-            rule, ahead = hyper.rule, Ahead(online_ahead, target_ahead, again.succ)
-        each = rule(online, target, batch.reward, discount, hyper.eta, ahead)
-        return jnp.sum(jnp.mean(each, -1)), online
+        online, online_ahead = values_of(pred, succ, following.online)
+        again = online_ahead if following.fresh is None else values_of(pred, fresh, following.fresh)[1]
+        return online, target, Ahead(online_ahead, target_ahead, again.succ)
 
-    gradient, online = jax.grad(loss, has_aux=True)(critics)
-    return Slope(gradient, online.pred, hyper.rule.backward(online, target, batch.reward, discount))
+    estimating = None if estimate is None else Estimating(estimate, lambda params: values(params, *here))
+    return slopes.rule_slope(ends, critics, hyper, batch, needs, estimating)
 
 
 def regress(critics: Mlp, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
@@ -141,23 +144,3 @@ def regress(critics: Mlp, observation: jax.Array, action: jax.Array, loss: Regre
 
     gradient, seen = jax.grad(total, has_aux=True)(critics)
     return Slope(gradient, *seen)
-
-
-def improve(
-    slope: Slope, adam: Averages, params: Any, rate: jax.Array, alive: jax.Array
-) -> tuple[Any, Averages, Diagnostics]:
-    """One step of a critic's optimiser, unless something is not finite or too large."""
-    gradient, pred, delta = slope
-    seen = critic_metrics(alive, pred, delta)
-    largest = jnp.maximum(jnp.max(jnp.abs(pred)), jnp.max(jnp.abs(delta)))
-    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & reached_first_layer(gradient)
-    new, adam = descend(gradient, adam, params, rate, ok)
-    return new, adam, seen._replace(alive=ok)
-
-
-def reached_first_layer(gradient: Any) -> jax.Array:
-    """Whether a gradient is finite: a value that is not finite anywhere in the network reaches the first layer.
-
-    (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
-    """
-    return jnp.isfinite(jnp.sum(gradient.layers[0].bias))

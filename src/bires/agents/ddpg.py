@@ -11,10 +11,10 @@ import numpy as np
 
 from bires.agents import optimisers
 from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Slope
-from bires.agents.critics import improve, reached_first_layer
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.agents.optimisers import Averages, descend, soft_update
+from bires.agents.slopes import Estimating, Trained, improve, reached_first_layer, rule_slope, with_estimate
 from bires.rules import Needs, Values
 from bires.types import Setting, Space, Transition
 
@@ -28,19 +28,34 @@ class DDPGLearner(NamedTuple):
     target_critic: Critic
     actor_adam: Averages
     critic_adam: Averages
+    estimate: Critic | None = None
+    """Of the critic's error, where a rule reads one."""
+    estimate_adam: Averages | None = None
+
+    @property
+    def trained(self) -> Trained:
+        return Trained(self.critic, self.critic_adam, self.estimate, self.estimate_adam)
 
 
-def init(rng: np.random.Generator, space: Space, hidden: tuple[int, ...], layer_norm: bool = False) -> DDPGLearner:
-    """Online networks, targets equal to them, fresh optimisers."""
+def init(
+    rng: np.random.Generator,
+    space: Space,
+    hidden: tuple[int, ...],
+    layer_norm: bool = False,
+    estimated: bool = False,
+) -> DDPGLearner:
+    """Online networks, targets equal to them, fresh optimisers; an estimate of the critic's error where it is read."""
     online_actor = init_actor(rng, space.observation, space.action, hidden)
-    online_critic = init_critic(rng, space.observation, space.action, hidden, layer_norm)
+    made = with_estimate(lambda: init_critic(rng, space.observation, space.action, hidden, layer_norm), estimated)
     return DDPGLearner(
         online_actor,
-        online_critic,
+        made.params,
         jax.tree.map(jnp.copy, online_actor),
-        jax.tree.map(jnp.copy, online_critic),
+        jax.tree.map(jnp.copy, made.params),
         optimisers.init(online_actor),
-        optimisers.init(online_critic),
+        made.adam,
+        made.estimate,
+        made.estimate_adam,
     )
 
 
@@ -63,18 +78,17 @@ def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, s
 
 def critic_slope(state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs) -> Slope:
     """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b."""
-    discount = hyper.gamma * batch.discount
     target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
     target = both_ends(state.target_critic, batch, target_action, needs.target_pred, needs.target_succ)
     online_action = actor(state.actor, batch.next_observation) if needs.online_succ else None
 
-    def loss(params: Critic) -> tuple[jax.Array, Values]:
-        online = both_ends(params, batch, online_action, True, needs.online_succ)
-        rule = hyper.rule if needs.forward else hyper.rule.without_forward()
-        return jnp.mean(rule(online, target, batch.reward, discount, hyper.eta)), online
+    def ends(params: Critic) -> tuple[Values, Values, None]:
+        return both_ends(params, batch, online_action, True, needs.online_succ), target, None
 
-    gradient, online = jax.grad(loss, has_aux=True)(state.critic)
-    return Slope(gradient, online.pred, hyper.rule.backward(online, target, batch.reward, discount))
+    estimating = None
+    if state.estimate is not None:
+        estimating = Estimating(state.estimate, lambda params: critic(params, batch.observation, batch.action))
+    return rule_slope(ends, state.critic, hyper, batch, needs, estimating)
 
 
 def regress(state: DDPGLearner, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
@@ -95,8 +109,10 @@ def actor_gradient(params: Actor, critic_params: Critic, batch: Transition) -> A
 
 def improve_critic(state: DDPGLearner, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[DDPGLearner, Diagnostics]:
     """One step of the critic's optimiser, unless something is not finite."""
-    new, adam, seen = improve(slope, state.critic_adam, state.critic, hyper.own["critic_lr"], alive)
-    return state._replace(critic=new, critic_adam=adam), seen
+    new, seen = improve(slope, state.trained, hyper.own["critic_lr"], alive)
+    return state._replace(
+        critic=new.params, critic_adam=new.adam, estimate=new.estimate, estimate_adam=new.estimate_adam
+    ), seen
 
 
 def improve_actor(
@@ -148,7 +164,7 @@ def make(design: Design) -> Agent:
         return space.clip(actor(state.actor, observation[None])[0] + noise), noise
 
     return Agent(
-        init=lambda rng: init(rng, space, design.hidden, design.own.get("layer_norm", False)),
+        init=lambda rng: init(rng, space, design.hidden, design.own.get("layer_norm", False), needs.estimated),
         init_noise=lambda: jnp.zeros(space.action),
         explore=explore,
         random=space.uniform,

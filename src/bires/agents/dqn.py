@@ -12,11 +12,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires.agents.base import VALUE_BOUND, Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, critic_metrics
+from bires.agents.base import (
+    VALUE_BOUND,
+    Agent,
+    AgentSpec,
+    Algorithm,
+    Design,
+    Diagnostics,
+    Hyper,
+    Slope,
+    critic_metrics,
+)
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import Choices, choices, init_choices
 from bires.agents.optimisers import OPTIMISERS, clip_norm, hard_update, norm
-from bires.rules import Values
+from bires.agents.slopes import Estimating, rule_slope
+from bires.rules import Ahead, Values
 from bires.types import Setting, Space, Transition
 
 
@@ -26,12 +37,20 @@ class DQNLearner(NamedTuple):
     online: Choices
     target: Choices
     optimiser: Any
+    estimate: Choices | None = None
+    """Of the network's error, where a rule reads one."""
+    estimate_optimiser: Any = None
 
 
 def init(rng: np.random.Generator, design: Design) -> DQNLearner:
     """The online network, a target equal to it, a fresh optimiser."""
+    begin = OPTIMISERS[design.own["optimiser"]].init
     online = init_choices(rng, design.space, design.hidden)
-    return DQNLearner(online, jax.tree.map(jnp.copy, online), OPTIMISERS[design.own["optimiser"]].init(online))
+    learner = DQNLearner(online, jax.tree.map(jnp.copy, online), begin(online))
+    if not design.needs.estimated:
+        return learner
+    estimate = init_choices(rng, design.space, design.hidden)
+    return learner._replace(estimate=estimate, estimate_optimiser=begin(estimate))
 
 
 def pick(q: jax.Array, index: jax.Array) -> jax.Array:
@@ -49,40 +68,47 @@ def both_ends(params: Choices, space: Space, batch: Transition, pred: bool, succ
     return found[0] if pred else zero, found[-1] if succ else zero
 
 
-def gradient(
-    state: DQNLearner, hyper: Hyper, batch: Transition, design: Design
-) -> tuple[Choices, tuple[Values, jax.Array]]:
-    """The paper's update as a gradient (mean over the batch), with the online values and δ_b."""
+def gradient(state: DQNLearner, hyper: Hyper, batch: Transition, design: Design) -> Slope:
+    """The rule's update as a gradient (mean over the batch), with the online values and δ_b."""
     space, needs, double_q = design.space, design.needs, design.own["double_q"]
-    discount, action = hyper.gamma * batch.discount, batch.action[:, 0].astype(jnp.int32)
+    action = batch.action[:, 0].astype(jnp.int32)
     theirs = both_ends(state.target, space, batch, needs.target_pred, needs.target_succ)
 
-    def loss(params: Choices) -> tuple[jax.Array, tuple[Values, Values]]:
+    def ends(params: Choices) -> tuple[Values, Values, Ahead | None]:
         ours = both_ends(params, space, batch, True, needs.online_succ or double_q)
         greedy = jnp.argmax(ours[1], -1)
         online = Values(pick(ours[0], action), pick(ours[1], greedy))
         target = Values(pick(theirs[0], action), pick(theirs[1], greedy if double_q else jnp.argmax(theirs[1], -1)))
-        rule = hyper.rule if needs.forward else hyper.rule.without_forward()
-        return jnp.mean(rule(online, target, batch.reward, discount, hyper.eta)), (online, target)
+        if not needs.cautious:
+            return online, target, None
+        least = jnp.max(jnp.minimum(ours[1], theirs[1]), -1)
+        return online, target, Ahead(online, target, online.succ, least=least)
 
-    found, (online, target) = jax.grad(loss, has_aux=True)(state.online)
-    return found, (online, hyper.rule.backward(online, target, batch.reward, discount))
+    def estimated(params: Choices) -> jax.Array:
+        return pick(choices(params, space, batch.observation), action)
+
+    estimating = None if state.estimate is None else Estimating(state.estimate, estimated)
+    return rule_slope(ends, state.online, hyper, batch, needs, estimating)
 
 
 def update(
     state: DQNLearner, hyper: Hyper, batch: Transition, alive: jax.Array, design: Design
 ) -> tuple[DQNLearner, Diagnostics]:
     """The online network; then, every so many updates, the target network: θ⁻ ← θ."""
-    slope, (online, delta) = gradient(state, hyper, batch, design)
-    seen, length = critic_metrics(alive, online.pred, delta), norm(slope)
-    largest = jnp.maximum(jnp.max(jnp.abs(online.pred)), jnp.max(jnp.abs(delta)))
+    slope = gradient(state, hyper, batch, design)
+    seen, length = critic_metrics(alive, slope.pred, slope.delta), norm(slope.gradient)
+    largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
     ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & jnp.isfinite(length)
     bound, descend = design.own["max_grad_norm"], OPTIMISERS[design.own["optimiser"]].descend
-    if bound > 0:
-        slope = clip_norm(slope, length, bound)
-    moved, optimiser = descend(slope, state.optimiser, state.online, hyper.own["critic_lr"], ok)
+    found = clip_norm(slope.gradient, length, bound) if bound > 0 else slope.gradient
+    moved, optimiser = descend(found, state.optimiser, state.online, hyper.own["critic_lr"], ok)
     now = ok & (optimiser.updates % jnp.asarray(hyper.own["target_every"], jnp.int32) == 0)
-    new = DQNLearner(moved, hard_update(moved, state.target, now), optimiser)
+    new = state._replace(online=moved, target=hard_update(moved, state.target, now), optimiser=optimiser)
+    if slope.estimate is not None:
+        estimate, adapted = descend(
+            slope.estimate, state.estimate_optimiser, state.estimate, hyper.own["critic_lr"], ok
+        )
+        new = new._replace(estimate=estimate, estimate_optimiser=adapted)
     return new, seen._replace(alive=ok)
 
 

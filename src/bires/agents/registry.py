@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bires import rules
 from bires.agents import ddpg, dqn, sac, td3
 from bires.agents.base import AgentSpec, Algorithm
 from bires.errors import UserError, unknown
@@ -29,10 +30,20 @@ def algorithm(name: str) -> Algorithm:
     if module:
         load(module)
     known = algorithms()
+    if short not in known and (made := of_rule(short)) is not None:
+        return made
     if short not in known:
         own = f" The agents in {module} have: {', '.join(known)}." if module else ""
         raise unknown("algorithm", name, known, f"See `bires list algorithms`; your own is MODULE:NAME.{own}")
     return known[short]
+
+
+def of_rule(name: str) -> Algorithm | None:
+    """RULE-AGENT is every agent's algorithm with a rule; None: there is no such rule or agent."""
+    rule, _, agent = name.rpartition("-")
+    if agent not in AGENTS or rule not in rules.RULES:
+        return None
+    return Algorithm(agent, rule, None, f"{AGENTS[agent].title} with {rules.SUMMARIES.get(rule, rule)}")
 
 
 def agent(name: str) -> AgentSpec:
@@ -84,7 +95,7 @@ def named(agent: str, rule: str, planner: str | None) -> str:
     for name, known in AGENTS[agent].algorithms.items():
         if (known.rule, known.planner) == (rule, planner):
             return name
-    return "-".join(part for part in (planner, rule, agent) if part)
+    return "-".join(part for part in (planner, rule.rpartition(":")[2], agent) if part)
 
 
 def owner_of(setting: str) -> list[str]:

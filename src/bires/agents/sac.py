@@ -29,9 +29,10 @@ from bires.agents.base import (
     Parts,
     Slope,
 )
-from bires.agents.critics import NextAction, NextActions, reached_first_layer
+from bires.agents.critics import NextAction, NextActions
 from bires.agents.networks import Mlp, init_mlp, mlp
 from bires.agents.optimisers import Averages, descend, soft_update
+from bires.agents.slopes import Trained, improve, reached_first_layer
 from bires.rules import Needs
 from bires.types import Setting, Transition
 
@@ -42,11 +43,10 @@ class SACLearner(NamedTuple):
     """A policy, several critics (stacked) with their targets, log α, and the optimisers."""
 
     actor: Mlp
-    critics: Mlp
+    critics: Trained
     target_critics: Mlp
     log_alpha: jax.Array
     actor_adam: Averages
-    critics_adam: Averages
     alpha_adam: Averages
 
 
@@ -61,10 +61,10 @@ def init(rng: np.random.Generator, design: Design) -> SACLearner:
     """Online networks, targets equal to them, α as set, fresh optimisers."""
     space, hidden = design.space, design.hidden
     actor = init_mlp(rng, (space.observation, *hidden, 2 * space.action))
-    critics = stacked.init(rng, space, hidden, design.own["critics"], design.own["layer_norm"])
+    critics = stacked.trained(rng, design)
     log_alpha = jnp.log(jnp.asarray(design.own["alpha"], jnp.float32))
-    adams = [optimisers.init(params) for params in (actor, critics, log_alpha)]
-    return SACLearner(actor, critics, jax.tree.map(jnp.copy, critics), log_alpha, *adams)
+    targets = jax.tree.map(jnp.copy, critics.params)
+    return SACLearner(actor, critics, targets, log_alpha, optimisers.init(actor), optimisers.init(log_alpha))
 
 
 def gaussian(actor: Mlp, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -101,14 +101,15 @@ def critic_slope(
         soft(state, fresh, batch.next_observation) if needs.forward and design.own["fresh_action"] else None,
     )
     own = design.own["forward_successor"] == "own"
-    return stacked.rule_slope(state.critics, state.target_critics, hyper, batch, needs, following, own)
+    online, target = state.critics.params, state.target_critics
+    return stacked.rule_slope(online, target, hyper, batch, needs, following, own, state.critics.estimate)
 
 
 def improve_critics(state: SACLearner, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[SACLearner, Diagnostics]:
     """One step of the critics' optimiser; reports α, too."""
-    critics, adam, seen = stacked.improve(slope, state.critics_adam, state.critics, hyper.own["critic_lr"], alive)
+    critics, seen = improve(slope, state.critics, hyper.own["critic_lr"], alive)
     told = {**seen.metrics, "alpha": jnp.exp(state.log_alpha)}
-    return state._replace(critics=critics, critics_adam=adam), seen._replace(metrics=told)
+    return state._replace(critics=critics), seen._replace(metrics=told)
 
 
 def improve_actor(
@@ -119,7 +120,7 @@ def improve_actor(
 
     def loss(actor: Mlp) -> tuple[jax.Array, jax.Array]:
         drawn = sample(actor, key, batch.observation)
-        value = stacked.smallest(state.critics, batch.observation, drawn.action)
+        value = stacked.smallest(state.critics.params, batch.observation, drawn.action)
         return jnp.mean(alpha * drawn.log_prob - value), jnp.mean(drawn.log_prob)
 
     slope, log_prob = jax.grad(loss, has_aux=True)(state.actor)
@@ -134,7 +135,7 @@ def improve_actor(
 def follow(state: SACLearner, hyper: Hyper, alive: jax.Array) -> SACLearner:
     """The critics' targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
     return state._replace(
-        target_critics=soft_update(state.critics, state.target_critics, hyper.own["tau"], alive),
+        target_critics=soft_update(state.critics.params, state.target_critics, hyper.own["tau"], alive),
     )
 
 
@@ -180,7 +181,7 @@ def make(design: Design) -> Agent:
         explore=explore,
         random=space.uniform,
         greedy=lambda state, observation: space.clip(jnp.tanh(gaussian(state.actor, observation)[0])),
-        value=lambda state, observation, action: stacked.smallest(state.critics, observation, action),
+        value=lambda state, observation, action: stacked.smallest(state.critics.params, observation, action),
         update=update,
         parts=partial(make_parts, design),
     )

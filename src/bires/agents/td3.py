@@ -18,9 +18,10 @@ import numpy as np
 from bires.agents import critics as stacked
 from bires.agents import optimisers
 from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Slope
-from bires.agents.critics import NextAction, NextActions, reached_first_layer
+from bires.agents.critics import NextAction, NextActions
 from bires.agents.networks import Mlp, init_mlp, mlp
 from bires.agents.optimisers import Averages, descend, soft_update
+from bires.agents.slopes import Trained, improve, reached_first_layer
 from bires.rules import Needs
 from bires.types import Setting, Transition
 
@@ -29,21 +30,19 @@ class TD3Learner(NamedTuple):
     """An actor and several critics (stacked), their targets and optimisers."""
 
     actor: Mlp
-    critics: Mlp
+    critics: Trained
     target_actor: Mlp
     target_critics: Mlp
     actor_adam: Averages
-    critics_adam: Averages
 
 
 def init(rng: np.random.Generator, design: Design) -> TD3Learner:
     """Online networks, targets equal to them, fresh optimisers."""
     space, hidden = design.space, design.hidden
     actor = init_mlp(rng, (space.observation, *hidden, space.action))
-    critics = stacked.init(rng, space, hidden, design.own["critics"], design.own["layer_norm"])
-    target_actor, target_critics = (jax.tree.map(jnp.copy, online) for online in (actor, critics))
-    adams = optimisers.init(actor), optimisers.init(critics)
-    return TD3Learner(actor, critics, target_actor, target_critics, *adams)
+    critics = stacked.trained(rng, design)
+    target_actor, target_critics = (jax.tree.map(jnp.copy, online) for online in (actor, critics.params))
+    return TD3Learner(actor, critics, target_actor, target_critics, optimisers.init(actor))
 
 
 def policy(params: Mlp, observation: jax.Array) -> jax.Array:
@@ -72,18 +71,19 @@ def critic_slope(
         else None,
     )
     own = design.own["forward_successor"] == "own"
-    return stacked.rule_slope(state.critics, state.target_critics, hyper, batch, needs, following, own)
+    online, target = state.critics.params, state.target_critics
+    return stacked.rule_slope(online, target, hyper, batch, needs, following, own, state.critics.estimate)
 
 
 def improve_critics(state: TD3Learner, hyper: Hyper, slope: Slope, alive: jax.Array) -> tuple[TD3Learner, Diagnostics]:
     """One step of the critics' optimiser."""
-    critics, adam, seen = stacked.improve(slope, state.critics_adam, state.critics, hyper.own["critic_lr"], alive)
-    return state._replace(critics=critics, critics_adam=adam), seen
+    critics, seen = improve(slope, state.critics, hyper.own["critic_lr"], alive)
+    return state._replace(critics=critics), seen
 
 
 def improve_actor(state: TD3Learner, hyper: Hyper, batch: Transition, alive: jax.Array) -> tuple[TD3Learner, jax.Array]:
     """One step of the actor's optimiser, on −mean Q_1(s, μ(s))."""
-    first = jax.tree.map(lambda leaf: leaf[:1], state.critics)
+    first = jax.tree.map(lambda leaf: leaf[:1], state.critics.params)
 
     def loss(actor: Mlp) -> jax.Array:
         return -jnp.mean(stacked.smallest(first, batch.observation, policy(actor, batch.observation)))
@@ -98,7 +98,7 @@ def follow(state: TD3Learner, hyper: Hyper, alive: jax.Array) -> TD3Learner:
     """All targets: θ⁻ ← τ θ + (1 − τ) θ⁻."""
     return state._replace(
         target_actor=soft_update(state.actor, state.target_actor, hyper.own["tau"], alive),
-        target_critics=soft_update(state.critics, state.target_critics, hyper.own["tau"], alive),
+        target_critics=soft_update(state.critics.params, state.target_critics, hyper.own["tau"], alive),
     )
 
 
@@ -107,7 +107,7 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
     noise = jax.random.key(0) if key is None else key
 
     def regress(state: TD3Learner, observation: jax.Array, action: jax.Array, loss: Regression) -> Slope:
-        return stacked.regress(state.critics, observation, action, loss)
+        return stacked.regress(state.critics.params, observation, action, loss)
 
     return Parts(
         slope=lambda state, hyper, batch, needs: critic_slope(design, noise, state, hyper, batch, needs),
@@ -148,7 +148,7 @@ def make(design: Design) -> Agent:
         explore=explore,
         random=space.uniform,
         greedy=lambda state, observation: space.clip(policy(state.actor, observation)),
-        value=lambda state, observation, action: stacked.smallest(state.critics, observation, action),
+        value=lambda state, observation, action: stacked.smallest(state.critics.params, observation, action),
         update=update,
         delayed=delayed,
         delay=design.own["policy_delay"],

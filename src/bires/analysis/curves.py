@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bires.agents import registry
+from bires.machine.terminal import printable
 from bires.runs.run import Run
 from bires.settings import config as configs
 from bires.settings import grid
@@ -98,6 +99,18 @@ class Panel:
     kinds: tuple[Curves, ...]
     runs: tuple[Run, ...]
 
+    @property
+    def ended_early(self) -> bool:
+        """Whether every member diverged."""
+        return all(kind.diverged == len(kind.returns) and kind.returns.size for kind in self.kinds)
+
+    @property
+    def end(self) -> int:
+        """Where the axis of steps ends: with the curves, or with the runs if the curves are a point or ended early."""
+        last = max((int(kind.steps[-1]) for kind in self.kinds if len(kind.steps)), default=0)
+        short = self.ended_early or max((len(kind.steps) for kind in self.kinds), default=0) < 2
+        return max(last, *(run.config.steps for run in self.runs)) if short else last
+
     def kind(self, label: str) -> Curves | None:
         return next((kind for kind in self.kinds if kind.label == label and len(kind.returns)), None)
 
@@ -116,7 +129,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
     together = joined(list(groups.values()))
     titles = distinct_titles([group[0] for group in together])
     return [
-        Panel(title, group[0].config.task, tuple(curves(*group)), tuple(group))
+        Panel(title, printable(group[0].config.task), tuple(curves(*group)), tuple(group))
         for title, group in zip(titles, together, strict=True)
     ]
 
@@ -145,10 +158,10 @@ def distinct_titles(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         mine = settings_of(run)
         twins = [theirs for theirs in map(settings_of, runs) if theirs["task"] == mine["task"] and theirs != mine]
-        title = run.config.task
+        title = printable(run.config.task)
         for name in (name for name in mine if name not in pooled(run)):
             if any(theirs[name] != mine[name] for theirs in twins):
-                title += f", {name}={mine[name]}"
+                title += printable(f", {name}={mine[name]}")
                 twins = [theirs for theirs in twins if theirs[name] == mine[name]]
         titles.append(title)
     return titles
@@ -211,7 +224,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
     return Curves(
         task,
         label,
-        rows[0]["algorithm"],
+        printable(rows[0]["algorithm"]),
         number_of(rows[0], "eta") if number_of(rows[0], "eta") is not None else number_of(rows[0], "planning_eta"),
         steps,
         returns,
@@ -249,7 +262,7 @@ def number_of(row: dict[str, Any], name: str) -> float | None:
 
 
 def plain_label(row: dict[str, Any]) -> str:
-    return grid.label(row["algorithm"], number_of(row, "eta"), number_of(row, "planning_eta"))
+    return grid.label(printable(row["algorithm"]), number_of(row, "eta"), number_of(row, "planning_eta"))
 
 
 def label_of(row: dict[str, Any]) -> str:
@@ -261,8 +274,8 @@ def label_of(row: dict[str, Any]) -> str:
 
 def shown(name: str, value: Any) -> str:
     if value is True:
-        return name
-    return f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        return printable(name)
+    return printable(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
 
 
 def numbers_of(row: dict[str, Any], varied: Sequence[str]) -> list[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bires.analysis.curves import labelled, number_of
+from bires.analysis.names import file_name
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings import config as configs
@@ -90,8 +91,8 @@ def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str,
     about |= {key: run.manifest.get(key) for key in ("command", "versions", "commit", "cpu", "device")}
     return Subject(
         hashlib.sha256(identity.encode()).hexdigest()[:10],
-        run.config.task.replace("/", "-").replace(":", "-"),
-        label,
+        file_name(run.config.task),
+        file_name(label),
         f"seed-{row['seed']}",
         datetime.fromisoformat(run.manifest["start"]).timestamp(),
         about,

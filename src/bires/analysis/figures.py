@@ -9,19 +9,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 import numpy as np
 
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import Estimate
+from bires.analysis.names import elided
+from bires.analysis.pictures import plain_text, write
 from bires.analysis.statistics import mean_and_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette."""
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 5)))
 KINDS = ("png", "svg", "pdf")
+MANY_LINES = 4
+"""With more lines than this in a panel, bands hide each other: error bars instead, and the legend outside."""
+MANY_PANELS = 9
+"""More panels than this are drawn smaller, with one legend for all of them."""
 
 Styles = dict[str, tuple[Any, Any]]
 """Label → colour and dash."""
@@ -47,63 +53,120 @@ def eta_styles(panels: Sequence[Panel]) -> Styles:
     }
 
 
-def draw_curves(
-    ax: Any, kinds: Sequence[Curves], title: str, look: Styles, names: dict[str, str] | None = None
-) -> None:
-    """Mean return against environment steps, with a band of one standard error."""
-    for kind in kinds:
-        if not kind.returns.size:
-            continue
+def draw_curves(ax: Any, panel: Panel, kinds: Sequence[Curves], look: Styles, many: bool) -> None:
+    """Mean return against environment steps, with one standard error: a band, or bars beside ``many`` lines."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    there = [kind for kind in kinds if kind.returns.size]
+    for place, kind in enumerate(there):
         mean, error = mean_and_error(kind.returns)
         colour, dash = look[kind.label]
-        note = f", {kind.diverged} diverged" if kind.diverged else ""
-        label = (names or {}).get(kind.label, kind.label)
         dot = "o" if len(kind.steps) == 1 else None  # a line needs two points
-        label += f" (n={len(kind.returns)}{note})"
-        ax.plot(kind.steps, mean, color=colour, linestyle=dash, marker=dot, label=label)
-        ax.fill_between(kind.steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-    ax.set_title(title)
+        ax.plot(kind.steps, mean, color=colour, linestyle=dash, marker=dot, linewidth=1.1 if many else 1.5)
+        if not many:
+            ax.fill_between(kind.steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+        elif np.isfinite(error).all():
+            every = max(1, round(len(mean) / 7))  # a few bars for each line, beside those of the others
+            some = slice(round(place * every / len(there)), None, every)
+            ax.errorbar(kind.steps[some], mean[some], error[some], fmt="none", ecolor=colour, elinewidth=1.0, alpha=0.8)
     ax.set_xlabel("environment steps")
     ax.set_ylabel("return")
-    ax.ticklabel_format(axis="x", style="sci", scilimits=(3, 4))
+    first = min((int(kind.steps[0]) for kind in there if len(kind.steps)), default=0)
+    if panel.end > first:
+        margin = 0.03 * (panel.end - first)
+        ax.set_xlim(first - margin, panel.end + margin)
+    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.spines[["top", "right"]].set_visible(False)
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False, fontsize="small")
+
+
+Part = tuple[Panel, str, Sequence[Curves]]
+"""A panel, its title and what it shows."""
+
+
+def draw_grid(parts: Sequence[Part], look: Styles, names: dict[str, str]) -> Any:
+    """Some panels with their legends: one in each, or one below all of them where there are many."""
+    figure, axes = grid(len(parts))
+    many = any(len(kinds) > MANY_LINES for _, _, kinds in parts)
+    together = many or len(parts) > MANY_PANELS
+    for ax, (panel, title, kinds) in zip(axes, parts, strict=True):
+        draw_curves(ax, panel, kinds, look, many)
+        diverged = sum(kind.diverged for kind in kinds) if together else 0
+        note = f" ({diverged} diverged)" if diverged else ""
+        ax.set_title(fill(elided(title, 90) + note, 46))
+        if not together:
+            handles = [legend_line(look[kind.label]) for kind in kinds if kind.returns.size]
+            texts = [legend_text(kind, names) for kind in kinds if kind.returns.size]
+            ax.legend(handles, texts, frameon=False, fontsize="small")
+    if together:
+        shown = {names.get(k.label, k.label): look[k.label] for _, _, kinds in parts for k in kinds if k.returns.size}
+        counts = {len(kind.returns) for _, _, kinds in parts for kind in kinds if kind.returns.size}
+        common_legend(figure, shown, f"n = {counts.pop()}" if len(counts) == 1 else None, beside=len(parts) == 1)
+    return figure
+
+
+def common_legend(figure: Any, shown: Styles, title: str | None, beside: bool) -> None:
+    """One legend for all panels, below them or beside the only one; the figure grows by what it takes."""
+    texts = [elided(name, 60) for name in shown]
+    longest, (wide, high) = 0.5 + 0.085 * max(map(len, texts), default=1), figure.get_size_inches()
+    columns = 1 if beside else max(1, min(len(texts), int(wide / longest)))
+    rows = -(-len(texts) // columns)
+    figure.set_size_inches(wide + longest if beside else wide, high if beside else high + 0.24 * rows + 0.35)
+    where = "outside right upper" if beside else "outside lower center"
+    handles = [legend_line(one) for one in shown.values()]
+    figure.legend(handles, texts, loc=where, ncols=columns, frameon=False, title=title)
+
+
+def legend_line(look: tuple[Any, Any]) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=look[0], linestyle=look[1])
+
+
+def legend_text(kind: Curves, names: dict[str, str]) -> str:
+    note = f", {kind.diverged} diverged" if kind.diverged else ""
+    return f"{elided(names.get(kind.label, kind.label), 40)} (n={len(kind.returns)}{note})"
 
 
 def grid(count: int) -> tuple[Any, list[Any]]:
-    """A figure with that many panels, in rows of three, or of five if there are many; four make a square."""
+    """A figure with that many panels, in rows of three (four: of two), or of five smaller ones if there are many."""
     from matplotlib.figure import Figure
 
-    columns = 2 if count == 4 else min(3 if count <= 9 else 5, count)
+    many = count > MANY_PANELS
+    columns = 2 if count == 4 else min(5 if many else 3, count)
     rows = -(-count // columns)
-    figure = Figure(figsize=(5.2 * columns, 3.8 * rows), layout="constrained")
+    wide, high = (3.6, 2.7) if many else (5.2, 3.8)
+    figure = Figure(figsize=(wide * columns, high * rows), layout="constrained")
     axes = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
     for ax in axes[count:]:
         ax.set_visible(False)
     return figure, axes[:count]
 
 
-def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
+@plain_text
+def curves_figure(panels: Sequence[Panel]) -> Any:
     """The curve grid: one panel per task."""
-    figure, axes = grid(len(panels))
-    look = styles(panels)
-    for ax, panel in zip(axes, panels, strict=True):
-        draw_curves(ax, panel.kinds, panel.title, look)
-    return save(figure, panels, paths)
+    return draw_grid([(panel, panel.title, panel.kinds) for panel in panels], styles(panels), {})
 
 
+@plain_text
+def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
+    """The curve grid, as files."""
+    return save(curves_figure(panels), panels, paths)
+
+
+@plain_text
 def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
     """One panel per task and algorithm, its curves coloured by η."""
     parts = [
-        (panel, algorithm) for panel in panels for algorithm in dict.fromkeys(kind.algorithm for kind in panel.kinds)
+        (panel, f"{algorithm}, {panel.title}", [kind for kind in panel.kinds if kind.algorithm == algorithm])
+        for panel in panels
+        for algorithm in dict.fromkeys(kind.algorithm for kind in panel.kinds)
     ]
-    figure, axes = grid(len(parts))
-    look = eta_styles(panels)
     names = {k.label: f"η = {k.eta:g}" for panel in panels for k in panel.kinds if k.eta is not None}
-    for ax, (panel, algorithm) in zip(axes, parts, strict=True):
-        kinds = [kind for kind in panel.kinds if kind.algorithm == algorithm]
-        draw_curves(ax, kinds, f"{algorithm}, {panel.title}", look, names)
+    figure = draw_grid(parts, eta_styles(panels), names)
+    axes = figure.axes[: len(parts)]
     limits = {panel.title: [ax for ax, part in zip(axes, parts, strict=True) if part[0] is panel] for panel in panels}
     for same in limits.values():  # the rules are compared by eye: one scale for all of them
         low, high = min(ax.get_ylim()[0] for ax in same), max(ax.get_ylim()[1] for ax in same)
@@ -116,6 +179,7 @@ Gains = Sequence[tuple[str, Estimate]]
 """A task, and the improvement on it."""
 
 
+@plain_text
 def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label: str, *paths: Path) -> list[Path]:
     """By task, sorted: differences of normalised scores; below them the paper's ratio, where it has a meaning."""
     from matplotlib.figure import Figure
@@ -124,22 +188,34 @@ def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label:
     figure = Figure(figsize=(wide, 8.0), layout="constrained")
     above, below = figure.subplots(2, 1)
     draw_bars(above, differences, 1.0)
-    above.set_ylabel("difference of normalised scores")
-    above.set_title(f"{label}, 95 % intervals")
+    above.set_ylabel("difference of\nnormalised scores")
+    above.set_title(f"{elided(label, 60)}, 95 % intervals")
     unbounded = draw_bars(below, ratios, 100.0)
-    below.set_yscale("symlog", linthresh=100)
-    ticks = [t for t in (-1000, -100, -50, 0, 50, 100, 1000, 10_000) if below.get_ylim()[0] <= t <= below.get_ylim()[1]]
-    below.set_yticks(ticks, [f"{tick:+d} %" if tick else "0 %" for tick in ticks])
-    below.minorticks_off()
-    below.set_ylabel("improvement of the AUC")
+    bend_axis(below)
     without = [name for name, gain in ratios if not np.isfinite(gain.value)]
     notes = [
         f"left out, as nobody learned them (or the baseline's AUC is 0): {', '.join(without)}" if without else "",
         f"no bounded interval: {', '.join(unbounded)}" if unbounded else "",
     ]
-    lines = [line for note in notes for line in wrap(note, int(14 * wide), break_on_hyphens=False)]
+    lines = [line for note in notes for line in wrap(note, int(13 * wide), break_on_hyphens=False)]
     below.set_xlabel("\n".join(lines), fontsize="small")
     return save(figure, panels, paths)
+
+
+def bend_axis(ax: Any) -> None:
+    """Percentages on an axis that is linear to ±100 % and logarithmic beyond, where it goes beyond; it says so."""
+    low, high = ax.get_ylim()
+    ticks: Sequence[float]
+    if low >= -100 and high <= 100:
+        name, ticks = "", [tick for tick in ax.get_yticks() if low <= tick <= high]
+    else:
+        ax.set_yscale("symlog", linthresh=100)
+        name = "\n(logarithmic " + ("outside ±100 %)" if low < -100 < 100 < high else "beyond 100 %)")
+        ticks = [t for t in (-10_000, -1000, -100, -50, 0, 50, 100, 1000, 10_000, 100_000) if low <= t <= high]
+        ax.set_ylim(low, high)
+    ax.set_yticks(ticks, [f"{tick:+,g} %".replace("-", "−") if tick else "0 %" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_ylabel(f"improvement of the AUC{name}")
 
 
 def draw_bars(ax: Any, gains: Gains, unit: float) -> list[str]:
@@ -157,7 +233,11 @@ def draw_bars(ax: Any, gains: Gains, unit: float) -> list[str]:
         if np.isfinite([gain.low, gain.high]).all():
             ax.plot([i, i], [unit * gain.low, unit * gain.high], color="black", linewidth=1)
     ax.axhline(0, color="black", linewidth=0.8)
-    ax.set_xticks(range(len(known)), [name for name, _ in known], rotation=90, fontsize="small")
+    few = len(known) < 5
+    names = [fill(elided(name, 60), 20) if few else elided(name, 32) for name, _ in known]
+    ax.set_xticks(range(len(known)), names, rotation=0 if few else 90, fontsize="small")
+    if few:
+        ax.set_xlim(-2.5 + len(known) / 2, 1.5 + len(known) / 2)  # few bars are no wider than others
     ax.spines[["top", "right"]].set_visible(False)
     return [name for name, gain in known if np.isinf([gain.low, gain.high]).any()]
 
@@ -174,16 +254,5 @@ def fingerprint(panels: Sequence[Panel]) -> str:
 
 
 def save(figure: Any, panels: Sequence[Panel], paths: Sequence[Path]) -> list[Path]:
-    """Writes a figure in the format of each name's ending; its bytes depend on its curves alone."""
-    import matplotlib
-
-    source = f"curves sha256 {fingerprint(panels)}"
-    metadata = {
-        ".png": {"Source": source},
-        ".svg": {"Source": source, "Date": None},
-        ".pdf": {"Subject": source, "CreationDate": None},
-    }
-    with matplotlib.rc_context({"svg.hashsalt": "bires"}):
-        for path in paths:
-            figure.savefig(path, dpi=120, metadata=metadata[path.suffix])
-    return list(paths)
+    """Writes a figure, with the checksum of its curves."""
+    return write(figure, f"curves sha256 {fingerprint(panels)}", paths)

@@ -18,13 +18,16 @@ resamples; over many tasks c approaches √(n / (n − 1)). How often it covers:
 
 from __future__ import annotations
 
+import reprlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
+
+from bires.errors import UserError
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -82,6 +85,48 @@ class Resampled:
     """The runs of each group."""
 
 
+def array_of(name: str, values: Any, least: int = 2) -> np.ndarray:
+    """An argument as an array of numbers with at least so many axes."""
+    try:
+        found = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{name} was given {reprlib.repr(values)}; accepted: numbers, in rows of equal length."
+        ) from error
+    if found.ndim < least:
+        example = "" if least < 2 else " (runs × tasks), such as [[1.0], [2.0]] for two runs of one task"
+        raise UserError(f"{name} was given an array of shape {found.shape}; accepted: {least} or more axes{example}.")
+    return found
+
+
+def matrices(**given: Any) -> tuple[np.ndarray, ...]:
+    """Arguments as matrices (… × runs × tasks) of the same tasks."""
+    found = {name: array_of(name, values) for name, values in given.items()}
+    if len({array.shape[-1] for array in found.values()}) > 1:
+        shapes = " and ".join(str(array.shape) for array in found.values())
+        raise UserError(
+            f"{' and '.join(found)} were given arrays of shapes {shapes}; accepted: the same tasks, in the last axis."
+        )
+    return tuple(found.values())
+
+
+def require_pairs(samples: Sequence[np.ndarray], paired: Paired) -> None:
+    """Refuses to pair runs that are not there in both samples."""
+    if len(samples) < 2 or not np.any(paired):
+        return
+    tasks = samples[0].shape[-1]
+    if np.shape(paired) not in ((), (tasks,)):
+        raise UserError(f"paired was given an array of shape {np.shape(paired)}; accepted: a bool, or {tasks} of them.")
+    counts = [present(sample) for sample in samples]
+    wrong = np.flatnonzero(np.broadcast_to(paired, tasks) & (counts[0] != counts[1]))
+    if wrong.size:
+        first, second = (int(count[wrong[0]]) for count in counts)
+        raise UserError(
+            f"paired was given for {first} and {second} runs of task {wrong[0]}; accepted: the same seeds, row by row, "
+            "or paired=False."
+        )
+
+
 def estimate(
     statistic: Statistic, *samples: np.ndarray, paired: Paired = False, shape: Shape = "percentile", seed: int = 0
 ) -> Estimate:
@@ -94,6 +139,8 @@ def band(
     statistic: Statistic, *samples: np.ndarray, paired: Paired = False, shape: Shape = "percentile", seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`estimate` for a statistic that gives several numbers: value, low and high of each."""
+    samples = matrices(**{f"sample {i}": sample for i, sample in enumerate(samples, 1)})
+    require_pairs(samples, paired)
     value = np.asarray(statistic(*samples), float)
     nothing = np.full(value.shape, np.nan)
     if not all(np.any(present(sample) > 1) for sample in samples):

@@ -6,10 +6,42 @@ Scores are matrices (runs × tasks) with nan where a run is missing; more axes m
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
 import numpy as np
 from scipy import stats
 
-from bires.analysis.intervals import CONFIDENCE, Estimate, Paired, Shape, band, estimate, present, without_nan
+from bires.analysis.intervals import (
+    CONFIDENCE,
+    Estimate,
+    Paired,
+    Shape,
+    array_of,
+    band,
+    estimate,
+    matrices,
+    present,
+    without_nan,
+)
+from bires.errors import UserError
+
+P = ParamSpec("P")
+
+
+def of_matrices(statistic: Callable[P, np.ndarray]) -> Callable[P, np.ndarray]:
+    """The statistic of anything that is a matrix (… × runs × tasks), such as lists of rows, with clear errors."""
+    names = list(inspect.signature(statistic).parameters)
+
+    @wraps(statistic)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> np.ndarray:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        return statistic(*matrices(**given))  # type: ignore[call-arg,arg-type]
+
+    return checked
+
 
 # Curves and their areas.
 
@@ -19,11 +51,12 @@ NOTHING = 1e-6
 
 def auc(curves: np.ndarray) -> np.ndarray:
     """The area under each curve (… × points): the sum of its evaluation points, as the paper defines it."""
-    return np.asarray(curves.sum(axis=-1))
+    return np.asarray(array_of("curves", curves, 1).sum(axis=-1))
 
 
 def mean_and_error(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over runs (axis 0); the error of a single run is not known (nan)."""
+    curves = array_of("curves", curves, 1)
     count = curves.shape[0]
     error = curves.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(curves.shape[1:], np.nan)
     return curves.mean(axis=0), error
@@ -41,6 +74,7 @@ def matrix(columns: list[np.ndarray]) -> np.ndarray:
 # One algorithm against another.
 
 
+@of_matrices
 def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(AUC of other's mean curve − AUC of base's) / |AUC of base's| for every task.
 
@@ -55,43 +89,51 @@ def improvements(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.where(nothing, limit, gain / np.where(nothing, 1.0, np.abs(reference)))
 
 
+@of_matrices
 def is_nothing(base: np.ndarray) -> np.ndarray:
     """On which tasks the mean AUC is `NOTHING`: a ratio to it has no meaning."""
     return np.asarray(np.abs(mean_over_runs(base)) < NOTHING)
 
 
+@of_matrices
 def mean_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The mean over tasks of `improvements`."""
     with np.errstate(invalid="ignore"):  # infinite in both directions: nan
         return np.asarray(improvements(base, other).mean(axis=-1))
 
 
+@of_matrices
 def median_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The median over tasks of `improvements`."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.median(improvements(base, other), axis=-1))
 
 
+@of_matrices
 def differences(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Mean score of other − mean score of base, for every task."""
     return np.asarray(mean_over_runs(other) - mean_over_runs(base))
 
 
+@of_matrices
 def mean_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The mean over tasks of `differences`."""
     return np.asarray(differences(base, other).mean(axis=-1))
 
 
+@of_matrices
 def median_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The median over tasks of `differences`."""
     return np.asarray(np.median(differences(base, other), axis=-1))
 
 
+@of_matrices
 def iqm_difference(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The interquartile mean over tasks of `differences`: the mean of the middle half of the tasks."""
     return middle_mean(differences(base, other))
 
 
+@of_matrices
 def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarray:
     """P(a run of other > a run of base), a tie counting half: over all pairs of a task, then the mean over tasks."""
     x, y = other[..., :, None, :], base[..., None, :, :]
@@ -102,20 +144,24 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
 # Many tasks as one number (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").
 
 
+@of_matrices
 def mean_over_runs(scores: np.ndarray) -> np.ndarray:
     return without_nan(np.nanmean, scores, axis=-2)
 
 
+@of_matrices
 def mean(scores: np.ndarray) -> np.ndarray:
     """The mean over tasks of the mean over runs."""
     return without_nan(np.nanmean, mean_over_runs(scores))
 
 
+@of_matrices
 def median(scores: np.ndarray) -> np.ndarray:
     """The median over tasks of the mean over runs."""
     return without_nan(np.nanmedian, mean_over_runs(scores))
 
 
+@of_matrices
 def iqm(scores: np.ndarray) -> np.ndarray:
     """The interquartile mean: the mean of the middle half of all runs of all tasks."""
     return middle_mean(scores.reshape(*scores.shape[:-2], -1))
@@ -133,6 +179,7 @@ def middle_mean(values: np.ndarray) -> np.ndarray:
 
 def profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """The share of runs, of all tasks, that score above each threshold."""
+    scores, thresholds = array_of("scores", scores), array_of("thresholds", thresholds, 1)
     there = ~np.isnan(scores)
     above = np.stack([np.sum(scores > level, axis=(-2, -1)) for level in thresholds], axis=-1)
     return np.asarray(above / np.maximum(1, there.sum(axis=(-2, -1)))[..., None])
@@ -140,6 +187,8 @@ def profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 def divergence_rate(diverged: int, members: int) -> Estimate:
     """The share of members that diverged, with Wilson's interval (a bootstrap of no event would claim certainty)."""
+    if not 0 <= diverged <= members:
+        raise UserError(f"diverged was given {diverged} of {members} members; accepted: from 0 to {members}.")
     if members == 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
     found = stats.binomtest(diverged, members).proportion_ci(CONFIDENCE, method="wilson")
@@ -151,12 +200,14 @@ def divergence_rate(diverged: int, members: int) -> Estimate:
 
 def improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
     """`median_improvement` with its interval; of one task (runs × 1), that task's improvement."""
+    base, other = matrices(base=base, other=other)
     return possible(estimate(median_improvement, base, other, paired=paired), base, other)
 
 
 def average_improvement(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
     """`mean_improvement`. A mean of ratios is biased, and so are its resamples, to the other side than the truth lies:
     only an interval that reaches as far to both sides covers it."""
+    base, other = matrices(base=base, other=other)
     shape: Shape = "symmetric" if base.shape[1] > 1 else "percentile"
     return possible(estimate(mean_improvement, base, other, paired=paired, shape=shape), base, other)
 
@@ -169,6 +220,7 @@ def possible(found: Estimate, base: np.ndarray, other: np.ndarray) -> Estimate:
 
 def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
     """`probability_of_improvement`; where all pairs agree, so do all resamples: then Clopper and Pearson's interval."""
+    base, other = matrices(base=base, other=other)
     found = estimate(probability_of_improvement, base, other, paired=paired)
     if found.value in (0.0, 1.0) and found.low == found.low:
         return Estimate(found.value, *of_one_mind(found.value, int(np.minimum(present(base), present(other)).sum())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -16,7 +16,9 @@ from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate
 from bires.analysis.statistics import auc
 from bires.analysis.totals import Total, between, totals
+from bires.machine.terminal import printable
 from bires.runs.run import Run
+from bires.runs.tables import Table
 
 
 @dataclass(frozen=True)
@@ -138,11 +140,29 @@ def plain(record: Any) -> Any:
     return None if isinstance(record, float) and not np.isfinite(record) else record
 
 
+def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
+    """Rows or totals as a table; an estimate is three columns, and nan where there is none."""
+    columns: dict[str, list[Any]] = {}
+    for record in records:
+        for name, kind in get_type_hints(type(record)).items():
+            value = getattr(record, name)
+            if Estimate in (kind, *get_args(kind)):
+                found = value or Estimate(np.nan, np.nan, np.nan)
+                for end in ("value", "low", "high"):
+                    columns.setdefault(name if end == "value" else f"{name}_{end}", []).append(getattr(found, end))
+            else:
+                number = float in (kind, *get_args(kind))
+                columns.setdefault(name, []).append(np.nan if number and value is None else value)
+    return Table(
+        {name: np.array(values, object if isinstance(values[0], str) else None) for name, values in columns.items()}
+    )
+
+
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
     """The rows as a terminal shows them."""
     last, steps = max((row.last_step for row in rows), default=0), run.config.steps
     late = "" if last == steps else f", evaluated last at step {last:,}"
-    table = RichTable(title=f"{run.config.task}, {steps:,} steps{late}", title_justify="left")
+    table = RichTable(title=f"{printable(run.config.task)}, {steps:,} steps{late}", title_justify="left")
     for name in ("", "members", "final return", "AUC"):
         table.add_column(name, justify="left" if not name else "right", overflow="fold")
     compared = next((row for row in rows if row.difference), None)
@@ -168,13 +188,21 @@ def shown(row: Row) -> list[tuple[Estimate | None, str]]:
     return [(row.difference, "+.3f"), (row.final_difference, "+.3f"), (row.improvement, "+.1%")]
 
 
-def totals_table(found: Sequence[Total]) -> RichTable:
-    """The totals over all tasks, as a terminal shows them."""
+def totals_table(found: Sequence[Total], width: int) -> RichTable:
+    """The totals over all tasks, as a terminal of that width shows them: as many comparisons as fit on a line."""
     table = RichTable(title="over tasks, against the baseline [95 % intervals]", title_justify="left")
-    for name, _ in total_cells(found[0]):
-        table.add_column(name, overflow="fold")
-    for total in found:
-        table.add_row(*(text for _, text in total_cells(total)))
+    rows = [total_cells(total) for total in found]
+    shown, left = [0, 1], width - 34  # names may be folded, numbers not
+    for i in range(2, len(rows[0])):
+        left -= 3 + max(len(text) for row in rows for text in row[i])
+        shown += [i] if left >= 0 or i < 4 else []
+    short = max(len(row[1][1]) for row in rows) <= 18
+    for i in shown:
+        table.add_column(rows[0][i][0], overflow="fold", no_wrap=i > 1 or (i == 1 and short))
+    for row in rows:
+        table.add_row(*(row[i][1] for i in shown))
+    if len(shown) < len(rows[0]):
+        table.caption = "more columns in the report, and on a wider terminal"
     return table
 
 

@@ -78,9 +78,10 @@ def once(panels: Sequence[Panel]) -> list[Panel]:
     """Each task once: its panel under the paper's protocol, with the longest curves, of the most members."""
     best: dict[str, Panel] = {}
     for panel in panels:
-        if panel.task not in best or rank(panel) > rank(best[panel.task]):
-            best[panel.task] = panel
-    return [panel for panel in panels if best[panel.task] is panel]
+        name = scores.short(panel.task)  # a task may be named by its id, too
+        if name not in best or rank(panel) > rank(best[name]):
+            best[name] = panel
+    return [panel for panel in panels if best[scores.short(panel.task)] is panel]
 
 
 def rank(panel: Panel) -> tuple[bool, int, int]:

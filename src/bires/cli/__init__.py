@@ -11,6 +11,9 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
+LINES = "\n\t"
+"""What a message may hold beside characters that print."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine).
@@ -33,6 +36,7 @@ def attempt(words: list[str]) -> int:
     from bires.cli import commands, flags
     from bires.cli.output import Interrupted
     from bires.errors import UserError
+    from bires.machine.terminal import printable
 
     if words == ["--version"]:
         print(f"bires {metadata.version('bires')}")
@@ -52,10 +56,10 @@ def attempt(words: list[str]) -> int:
                 raise BrokenPipeError from None
             raise
     except UserError as error:
-        print(f"bires: {error}", file=sys.stderr)
+        print(f"bires: {printable(error, LINES)}", file=sys.stderr)
         return 2
     except Interrupted as stopped:
-        print(f"bires: {stopped}", file=sys.stderr)
+        print(f"bires: {printable(stopped, LINES)}", file=sys.stderr)
         return 3
 
 

@@ -93,7 +93,7 @@ class Resume:
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
-        from bires.api import lengthen
+        from bires.api.training import lengthen
         from bires.runs.run import Run
 
         if self.steps is not None:
@@ -131,7 +131,7 @@ class Report:
     out: Path = Path("report")
     """Where to write."""
     study: str | None = None
-    """Judge the claims of this study; default: the one whose algorithms these are. See `bires list studies`."""
+    """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
 
     def run(self) -> int:
         from bires.cli.reporting import report
@@ -212,13 +212,15 @@ class Bench:
     """About how long each measurement takes."""
     planning: str | None = None
     """A task whose oracle, learned models and planners are measured, too."""
+    rules: bool = False
+    """Measure the time of an update by each rule, too, in units of td's."""
     json: bool = False
     """Print JSON, for machines."""
 
     def run(self) -> int:
         from bires.tools.bench.report import Wish, bench
 
-        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning)
+        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning, self.rules)
         return bench(wish, self.json)
 
 

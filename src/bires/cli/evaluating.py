@@ -5,70 +5,26 @@ from __future__ import annotations
 import json
 import math
 import sys
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bires.envs.pool import Pool
-from bires.envs.timing import step_seconds
-from bires.errors import UserError
-from bires.machine import hardware
-from bires.machine.hardware import choose_workers
-from bires.population.program import make_program
-from bires.population.step import compiled
-from bires.runs.arrays import unflatten_learners
-from bires.runs.folder import EVALUATION_COLUMNS
-from bires.runs.policies import newest_checkpoint
+from bires.machine.terminal import printable
 from bires.runs.run import Run
-from bires.runs.tables import Table
-from bires.settings import grid
-from bires.settings.recipes import recipe_of
-from bires.training.evaluation import EvaluationBridge, evaluate, evaluation_environments
+from bires.tools import evaluating
 
 
 def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
     """Evaluates members from the newest checkpoint and prints their rows."""
-    if episodes < 1:
-        raise UserError(f"--episodes was given {episodes}; accepted: whole numbers from 1.")
-    run = Run(path)
-    everyone = grid.members(run.config)
-    wrong = [member for member in chosen if not 0 <= member < len(everyone)]
-    if wrong:
-        raise UserError(f"--member was given {wrong[0]}; {path} has members 0 to {len(everyone) - 1}.")
-    checkpoint = newest_checkpoint(run.path)
-    ids = np.array(list(dict.fromkeys(chosen)) or range(len(everyone)))
-    members = [everyone[i] for i in ids]
-    made = recipe_of(run.config)
-    with closing(made.build()) as environment:
-        space, step_s = environment.space, step_seconds(environment)
-    placement = hardware.place(len(members))
-    program = make_program(run.config, everyone, space, 1)
-    count = choose_workers(len(members) * episodes, workers, made.portable, step_s)
-    per_member = evaluation_environments(len(members), episodes, count)
-    pool = Pool(made, space, [list(range(len(members) * per_member))], count)
-    try:
-        bridge = EvaluationBridge(pool, 0, members, replace(run.config, eval_episodes=episodes))
-        learners = unflatten_learners(program, checkpoint, ids)
-        evaluate_members = compiled(program, False, placement.options).evaluate_members
-        rows = evaluate(bridge, evaluate_members, learners, np.ones(len(members), bool), checkpoint.step)
-        failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
-    finally:
-        pool.close()
-    rows = [row for row in rows if row[0] not in failed]
-    for member, text in failed.items():
-        if not rows:
-            raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
-        print(f"member {member} is skipped; its environment raised: {text.splitlines()[-1]}", file=sys.stderr)
-    records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
-    for record in records:
-        record["kind"] = everyone[record["member"]].label
+    found = evaluating.evaluate_run(Run(path), episodes, chosen, workers)
+    for member, text in found.skipped.items():
+        print(
+            f"member {member} is skipped; its environment raised: {printable(text.splitlines()[-1])}", file=sys.stderr
+        )
     if as_json:
-        print(json.dumps([{name: finite(value) for name, value in record.items()} for record in records]))
+        rows = [{name: finite(value) for name, value in row.items()} for row in found.table.rows()]
+        print(json.dumps(rows))
     else:
-        print(Table({name: [record[name] for record in records] for name in records[0]}).show())
+        print(found.table.show())
     return 0
 
 

@@ -34,7 +34,7 @@ class Selection:
     def groups(self) -> dict[str, tuple[Setting, ...]]:
         """The groups of flags, by the name of their group."""
         family = family_of(self.config.task)
-        found = {"agent": self.config.agent.settings, "planning": self.config.planner_settings}
+        found = {"agent": self.config.agent_settings, "planning": self.config.planner_settings}
         return found | ({"environment": family.settings} if family and family.settings else {})
 
     def refuse_foreign(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from bires.agents.registry import AGENTS
 from bires.envs.families import ATARI
+from bires.envs.minatar import CHANNELS
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
@@ -20,12 +21,13 @@ def algorithms() -> Iterator[str]:
         sees = " or ".join(spec.run)
         yield f"  {spec.title}: {spec.actions} actions, sees {sees}; compared with {spec.baseline}"
         yield from (f"    {name:14}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
+    yield "  and every RULE-AGENT, such as qrc-td3: see `bires list rules`"
 
 
 def rules() -> Iterator[str]:
     for name, rule in RULES.items():
-        yield f"  {name:5}{SUMMARIES.get(name, 'a rule of your own')}"
-        yield f"       {equation(rule)}"
+        yield f"  {name:11}{SUMMARIES.get(name, 'a rule of your own')}"
+        yield f"  {'':11}{equation(rule)}"
 
 
 def planners() -> Iterator[str]:
@@ -36,7 +38,9 @@ def tasks() -> Iterator[str]:
     yield f"  DMControl (28 of the paper): {', '.join(DMCONTROL)}"
     yield f"  MuJoCo (5 of the paper, -v4): {', '.join(MUJOCO)}"
     yield f"  Atari (3 of the paper, for DQN): {', '.join(ATARI)}"
-    yield "  and every Gymnasium id with continuous actions (DDPG) or discrete ones (DQN); your own is MODULE:ID"
+    yield f"  MinAtar (small games, for DQN): {', '.join(f'MinAtar/{game}' for game in CHANNELS)}"
+    yield "  and every Gymnasium id with continuous actions (DDPG, TD3, SAC) or discrete ones (DQN)"
+    yield "  your own is MODULE:ID"
 
 
 def settings() -> Iterator[str]:

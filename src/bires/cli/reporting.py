@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from bires.analysis.summary import totals_table
 from bires.errors import UserError
-from bires.runs.run import Run
+from bires.machine.terminal import console, printable
+from bires.runs.run import Run, run_folders
 from bires.studies.reporting import report as write_report
 
 MANY = 20
@@ -20,23 +19,24 @@ def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
     """Figures and tables from raw curves; nothing is trained."""
     if not paths:
         raise UserError("Give one or more run folders, or folders of them: `bires report RUN…`.")
-    runs = [Run(path) for given in paths for path in run_folders(given)]
+    runs = opened(paths)
     named = f" --study {study}" if study else ""
     command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
     found = write_report(runs, out, study, command)
     compared = [total for total in found.totals if total.interval]
     if 0 < len(compared) <= MANY:
-        Console(highlight=False).print(totals_table(compared))
-    print(f"{out / 'report.html'}, with figures (png, svg, pdf) and tables (csv) beside it")
+        screen = console()
+        screen.print(totals_table(compared, screen.width))
+    print(f"{printable(out / 'report.html')}, with figures (png, svg, pdf) and tables (csv) beside it")
     return 0
 
 
-def run_folders(path: Path) -> list[Path]:
-    """The folder itself, if it is a run, or the runs under it."""
-    if (path / "manifest.json").exists() or not path.is_dir():
-        return [path]
-    found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
-    begun = [run for run in found if (run / "evaluations.csv").exists()]
-    if len(begun) < len(found):
-        print(f"skipped, as nothing was evaluated there: {', '.join(str(run) for run in found if run not in begun)}")
-    return begun or found or [path]
+def opened(paths: Sequence[Path]) -> list[Run]:
+    """The runs of some folders, and of folders that hold some."""
+    runs = []
+    for path in paths:
+        found, left = run_folders(path)
+        if left:
+            print(f"skipped, as nothing was evaluated there: {', '.join(map(printable, left))}")
+        runs += [Run(one) for one in found]
+    return runs

@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from bires.analysis.report.content import Judged
 from bires.cli.output import Interrupted, Output
 from bires.errors import UserError, unknown
+from bires.machine import terminal
 from bires.machine.hardware import gigabytes
 from bires.settings.config import flag
 from bires.settings.options import Stopped
@@ -66,7 +66,7 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
         display.console.print(note, soft_wrap=True)
     compared = [total for total in totals(panels) if total.interval]
     if compared and max(total.count for total in compared) > 1:
-        display.console.print(totals_table(compared))
+        display.console.print(totals_table(compared, display.console.width))
     if found.claims:
         display.console.print(claims_table(found.claims))
     display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
@@ -102,7 +102,7 @@ def chosen(jobs: Sequence[Job], tasks: Sequence[str]) -> list[Job]:
 def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
     """Estimates the time that the rest of a study takes on this machine."""
     out = output.out or plan.default_out(name, scale)
-    console = Console(highlight=False)
+    console = terminal.console()
     if plan.get(name).figure == "lab":
         refuse_numbers(name, tasks, overrides)
         console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
@@ -164,7 +164,7 @@ def reproduce_linear(out: Path, quick: bool, display: Display) -> int:
     table.add_column("statement", overflow="fold")
     for verdict in verdicts:
         table.add_row(verdict.claim, "yes" if verdict.holds else "NO", verdict.statement)
-    console = Console(highlight=False)
+    console = terminal.console()
     console.print(table)
     console.print(f"figures, data and verdicts: {out}", soft_wrap=True)
     return 0

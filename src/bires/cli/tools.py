@@ -51,14 +51,20 @@ class Export:
 
     def run(self) -> int:
         from bires.analysis.export import export
-        from bires.cli.reporting import run_folders
+        from bires.cli.reporting import opened
         from bires.errors import UserError
-        from bires.runs.run import Run
+        from bires.machine.terminal import printable
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        runs = [Run(path) for given in self.runs for path in run_folders(given)]
-        print(export(runs, self.to, self.out or Path("tensorboard" if self.to == "tensorboard" else "."), self.project))
+        runs = opened(self.runs)
+        print(
+            printable(
+                export(
+                    runs, self.to, self.out or Path("tensorboard" if self.to == "tensorboard" else "."), self.project
+                )
+            )
+        )
         return 0
 
 

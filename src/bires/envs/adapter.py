@@ -164,7 +164,7 @@ class Recipe:
             if self.module is not None:
                 families.load(self.module)
             family = families.FAMILIES[self.family]
-            return Environment(family.build(self.id, self.settings), self.protocol, family.pixels)
+            return Environment(family.build(self.id, self.settings), self.protocol, family.seen(self.id))
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)

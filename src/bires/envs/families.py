@@ -7,8 +7,8 @@ An environment of a family gives observations of bytes, (stack × channels, heig
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bires.errors import UserError
@@ -30,9 +30,16 @@ class PixelFamily:
     """A task's name and the protocol → its Gymnasium id, registered."""
     build: Callable[[str, Mapping[str, Any]], Any]
     """A Gymnasium id and the family's settings → the environment."""
-    pixels: Pixels
+    pixels: Pixels | Callable[[str], Pixels]
+    """What its tasks show; or a task's name → what it shows."""
     settings: tuple[Setting, ...] = ()
     """Flags of its tasks alone. They describe the environment, so they do not vary inside a population."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of runs and agents → defaults in place of theirs."""
+
+    def seen(self, task: str) -> Pixels:
+        """What a task shows."""
+        return self.pixels if isinstance(self.pixels, Pixels) else self.pixels(task)
 
 
 def is_atari(task: str) -> bool:
@@ -50,6 +57,17 @@ def resolve_atari(task: str, protocol: str) -> str:
         return task
     name = short[task.lower()]
     return f"{name}NoFrameskip-v4" if protocol == "paper" else f"ALE/{name}-v5"
+
+
+def is_minatar(task: str) -> bool:
+    """Whether a task's name is that of a MinAtar game."""
+    return minatar().game_of(task) is not None
+
+
+def minatar() -> Any:
+    from bires.envs import minatar  # imports Gymnasium
+
+    return minatar
 
 
 def build_atari(name: str, settings: Mapping[str, Any]) -> Any:
@@ -81,6 +99,30 @@ FAMILIES: dict[str, PixelFamily] = {
                 Setting("full_actions", False, "All 18 actions, also those without effect in the game."),
             ),
         ),
+        PixelFamily(
+            "MinAtar",
+            is_minatar,
+            lambda task, protocol: minatar().resolve(task, protocol),
+            lambda name, settings: minatar().build(name, settings),
+            lambda task: minatar().pixels_of(task),
+            (
+                Setting("sticky", 0.1, "The probability that the last action is repeated instead.", low=0.0, high=1.0),
+                Setting("ramping", True, "Whether a game becomes harder as it goes on."),
+            ),
+            {  # its authors' for DQN
+                "steps": 5_000_000,
+                "warmup": 5_000,
+                "eval_every": 100_000,
+                "replay": 100_000,
+                "update_every": 1,
+                "hidden": (128,),
+                "critic_lr": 2.5e-4,
+                "epsilon_end": 0.1,
+                "epsilon_steps": 100_000.0,
+                "target_every": 1_000,
+                "max_grad_norm": 0.0,
+            },
+        ),
     )
 }
 
@@ -91,6 +133,12 @@ def family_of(task: str) -> PixelFamily | None:
     if module:
         load(module)
     return next((family for family in FAMILIES.values() if family.owns(name)), None)
+
+
+def settings_of(agent: Sequence[Setting], family: PixelFamily | None) -> tuple[Setting, ...]:
+    """An agent's settings, with the defaults of a family in place of its own."""
+    known = family.defaults if family else {}
+    return tuple(replace(one, default=known[one.name]) if one.name in known else one for one in agent)
 
 
 def load(module: str) -> None:

@@ -16,6 +16,7 @@ from bires.errors import UserError
 from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
+from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.recipes import recipe_of
@@ -38,8 +39,9 @@ def newest_checkpoint(path: Path) -> Checkpoint:
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
     members = grid.members(config)
-    if not 0 <= member < len(members):
+    if not 0 <= configs.proper("member", member, int) < len(members):
         raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
+    member = int(member)
     environment = recipe_of(config).build()
     program = make_program(config, members, environment.space, 1)
     learner = unflatten_learners(program, checkpoint, np.array([member]))

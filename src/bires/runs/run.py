@@ -16,6 +16,13 @@ from bires.runs.tables import Table, read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
 
+TYPES = {
+    **dict.fromkeys(("member", "seed", "step", "episodes", "updates"), int),
+    **dict.fromkeys(("task", "algorithm", "rule", "planner", "status"), str),
+    **dict.fromkeys(("eta", "gamma", "diverged_at"), float),
+}
+"""What the columns of a run's files are, whatever their values."""
+
 
 class Run:
     """The reading side of a run folder, which one command made and can continue.
@@ -34,6 +41,10 @@ class Run:
             raise UserError(
                 f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
             ) from error
+
+    def __fspath__(self) -> str:
+        """A run may stand wherever its folder may."""
+        return str(self.path)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
@@ -55,7 +66,10 @@ class Run:
     @property
     def members(self) -> Table:
         """One row per member."""
-        return read_csv(self.path / "members.csv")
+        agent, planners = self.config.agent.settings, self.config.planner_settings
+        own = {one.name: one.type if one.type in (int, float) else str for one in agent if one.varies}
+        planned = {one.name: float for one in planners if one.varies}  # nan for members without such a planner
+        return read_csv(self.path / "members.csv", TYPES | own | planned)
 
     @property
     def evaluations(self) -> Table:
@@ -74,18 +88,20 @@ class Run:
         return load_policy(self.path, self.config, member)
 
     def _joined(self, name: str, columns: Sequence[str]) -> Table:
-        members, table = self.members, read_csv(self.path / name)
+        members, table = self.members, read_csv(self.path / name, TYPES, float)
         for column in columns:
-            if column not in table or (table.height and table[column].dtype == object):
-                what = "values that are not numbers" if column in table else "no column"
-                raise UserError(f"{self.path / name} has {what} {column!r}. Put a good copy back, or leave it out.")
+            if column not in table:
+                raise UserError(f"{self.path / name} has no column {column!r}. Put a good copy back, or leave it out.")
         if table.height and not np.isin(table["member"], members["member"]).all():
             raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")
         extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
-        rows = table["member"].astype(int) if table.height else np.zeros(0, int)
-        return Table({**table, **{column: members[column][rows] for column in extra}})
+        return Table({**table, **{column: members[column][table["member"]] for column in extra}})
 
 
-def load(path: str | os.PathLike[str]) -> Run:
-    """Opens a run folder."""
-    return Run(path)
+def run_folders(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folder itself, if it is a run, or the runs under it; and those of them where nothing was evaluated."""
+    if (path / "manifest.json").exists() or not path.is_dir():
+        return [path], []
+    found = sorted(manifest.parent for manifest in path.rglob("manifest.json"))
+    begun = [run for run in found if (run / "evaluations.csv").exists()]
+    return begun or found or [path], [run for run in found if begun and run not in begun]

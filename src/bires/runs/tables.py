@@ -1,69 +1,112 @@
-"""Tidy tables: columns of a CSV file, without a data-frame library (but any of them takes one)."""
+"""Tidy tables: columns of a CSV file, without a data-frame library; any of them takes one."""
 
 from __future__ import annotations
 
 import csv
+import html
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from bires.errors import UserError
+from bires.machine.terminal import printable
+
+SHOWN = 10
+"""Rows that a long table shows."""
 
 
-class Table(Mapping[str, np.ndarray]):
-    """Named columns of equal length. `pandas.DataFrame(dict(table))` and `polars.DataFrame(dict(table))` work."""
+@final
+class Table(dict[str, np.ndarray]):
+    """Named columns of equal length: ``table["step"]`` is an array, ``len(table)`` the number of rows.
+
+    `pandas.DataFrame(table)` and `polars.DataFrame(table)` work. It is a dictionary because these ask for one, and
+    would take any other mapping for a list of names.
+    """
 
     def __init__(self, columns: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
-        self._columns = {name: np.asarray(values) for name, values in columns.items()}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        super().__init__({name: np.asarray(values) for name, values in columns.items()})
+        if len({len(values) for values in self.values()}) > 1:
+            lengths = ", ".join(f"{name}: {len(values)}" for name, values in self.items())
+            raise UserError(f"A table was given columns of unequal lengths ({lengths}); accepted: equal ones.")
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return self.height
+
+    def __bool__(self) -> bool:
+        """Whether there are columns: a table without rows still has its names."""
+        return bool(self.columns)
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise KeyError(f"{name!r} is not a column; the table has: {', '.join(self)}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self)
 
     @property
     def height(self) -> int:
         """The number of rows."""
-        return len(next(iter(self._columns.values()))) if self._columns else 0
+        return len(next(iter(self.values()), ()))
 
     def where(self, keep: np.ndarray) -> Table:
-        """The rows where ``keep`` is true."""
-        return Table({name: values[keep] for name, values in self._columns.items()})
+        """The rows where ``keep`` is true, or of these numbers: ``table.where(table["step"] > 1000)``."""
+        return Table({name: values[keep] for name, values in self.items()})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each row as a dictionary of plain values."""
         for i in range(self.height):
-            cells = {name: values[i] for name, values in self._columns.items()}
+            cells = {name: values[i] for name, values in self.items()}
             yield {name: value.item() if isinstance(value, np.generic) else value for name, value in cells.items()}
 
+    def to_pandas(self) -> Any:
+        """The table as a `pandas.DataFrame`, where pandas is installed."""
+        try:
+            pandas: Any = importlib.import_module("pandas")
+        except ImportError as error:
+            raise UserError("to_pandas() needs pandas: `pip install pandas`.") from error
+        return pandas.DataFrame(self)
+
     def __repr__(self) -> str:
-        return self.show(10)
+        return self.show(SHOWN)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        names, *rows = self._cells(SHOWN)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        more = f"<p>{self.height} rows × {len(names)} columns</p>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def show(self, most: int | None = None) -> str:
         """The rows as text, or the first of them and how many there are."""
-        shown = list(self.rows())[:most]
-        cells = [list(self._columns), *([format_cell(v) for v in row.values()] for row in shown)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(self._columns))]
+        cells = self._cells(most)
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        more = [f"… {self.height} rows"] if self.height > len(shown) else []
+        more = [f"… {self.height} rows"] if self.height > len(cells) - 1 else []
         return "\n".join(lines + more)
+
+    def _cells(self, most: int | None) -> list[list[str]]:
+        """The names, then the first rows, as text."""
+        rows = [
+            [format_cell(value) for value in row.values()] for row in self.where(np.arange(self.height)[:most]).rows()
+        ]
+        return [[printable(name) for name in self], *rows]
 
 
 def format_cell(value: Any) -> str:
     """A value as `Table.show` prints it."""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+    return f"{value:.5g}" if isinstance(value, float) else printable(value)
 
 
-def read_csv(path: Path) -> Table:
-    """A CSV file as a table: whole numbers, floats (empty: nan) or text, column by column.
+def read_csv(path: Path, types: Mapping[str, type] | None = None, rest: type | None = None) -> Table:
+    """A CSV file as a table. ``types`` says which columns are ``int``, ``float`` or ``str``, ``rest`` what others are.
 
-    The last row may be half written, if a run is writing it; such a row elsewhere is damage.
+    A column of which neither says a word is what its values are: whole numbers, floats (empty: nan) or text. The last
+    row may be half written, if a run is writing it; such a row elsewhere is damage.
     """
     try:
         with path.open(newline="") as file:
@@ -78,7 +121,24 @@ def read_csv(path: Path) -> Table:
                 f"{path}, line {number}: {len(row)} values where there are {len(names)} columns. Put a good copy back, "
                 "or leave that run out."
             )
-    return Table({name: parse([row[i] for row in rows]) for i, name in enumerate(names)})
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    kinds = {name: (types or {}).get(name, rest) for name in columns}
+    return Table({name: typed(path, name, values, kinds[name]) for name, values in columns.items()})
+
+
+def typed(path: Path, name: str, values: list[str], kind: type | None) -> np.ndarray:
+    """A column of text as what it is to be; an empty float is nan."""
+    if kind is None:
+        return parse(values)
+    if kind is str:
+        return np.array(values, dtype=object)
+    try:
+        found = [kind(value) if value or kind is int else np.nan for value in values]
+        return np.array(found, dtype=np.int64 if kind is int else np.float64)
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            f"{path} has values that are not numbers {name!r} ({error}). Put a good copy back, or leave it out."
+        ) from error
 
 
 def parse(values: list[str]) -> np.ndarray:

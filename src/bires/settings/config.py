@@ -16,7 +16,7 @@ import tyro
 
 from bires.agents import registry
 from bires.agents.base import AgentSpec
-from bires.envs.families import family_of
+from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.types import Setting, Sight, accepted
@@ -105,7 +105,8 @@ class Config:
     def __post_init__(self) -> None:
         """Fills in what was not given, so that a configuration, and the manifest, are always complete."""
         omitted = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Omitted | OmittedValues)]
-        defaults = self.agent.run.get(self.sight) or next(iter(self.agent.run.values()))
+        defaults = dict(self.agent.run.get(self.sight) or next(iter(self.agent.run.values())))
+        defaults |= family.defaults if (family := family_of(self.task)) else {}
         for name in omitted:
             object.__setattr__(self, name, defaults[name])
         if "eval_every" in omitted and self.eval_every > self.steps > 0:  # a short run is evaluated at its end
@@ -130,7 +131,12 @@ class Config:
     def own_settings(self) -> tuple[Setting, ...]:
         """The settings whose values are in `own`."""
         family = family_of(self.task)
-        return (*self.agent.settings, *self.planner_settings, *(family.settings if family else ()))
+        return (*self.agent_settings, *self.planner_settings, *(family.settings if family else ()))
+
+    @property
+    def agent_settings(self) -> tuple[Setting, ...]:
+        """The agent's settings, with the defaults of the task's family."""
+        return settings_of(self.agent.settings, family_of(self.task))
 
     @property
     def planner_settings(self) -> tuple[Setting, ...]:
@@ -172,7 +178,11 @@ def family_settings() -> dict[str, str]:
     """The settings of all families, with the family's name."""
     from bires.envs.families import FAMILIES
 
-    return {one.name: family.name for family in FAMILIES.values() for one in family.settings}
+    owners: dict[str, str] = {}
+    for family in FAMILIES.values():
+        for one in family.settings:
+            owners[one.name] = f"{owners[one.name]} and {family.name}" if one.name in owners else family.name
+    return owners
 
 
 def flag(name: str) -> str:

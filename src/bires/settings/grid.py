@@ -92,7 +92,7 @@ def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
             )
         short = spec.name if spec else None
         name = registry.named(algorithm.agent, rule, short)
-        etas = config.eta if rules.get(rule).bidirectional else (None,)
+        etas = config.eta if rules.get(rule).weighted else (None,)
         for eta, planning in product(etas, plannings(config, spec)):
             yield Kind(name, rule, eta, short, planning)
 
@@ -100,6 +100,6 @@ def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
 def plannings(config: Config, spec: PlannerSpec | None) -> Iterator[tuple[Any, ...]]:
     """Every combination of the numbers that a planner uses; None for the others."""
     used = spec.numbers if spec else ()
-    if spec is not None and (spec.rule is None or not rules.get(spec.rule).bidirectional):
+    if spec is not None and (spec.rule is None or not rules.get(spec.rule).weighted):
         used = tuple(name for name in used if name != "planning_eta")
     yield from product(*(config.own[name] if name in used else (None,) for name in config.planned))

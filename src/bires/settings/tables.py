@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from bires.agents.base import AgentSpec
 from bires.agents.registry import AGENTS
-from bires.envs.families import FAMILIES
+from bires.envs.families import FAMILIES, PixelFamily
 from bires.planning import registry as planners
 from bires.settings.config import Config, Omitted, OmittedValues, types
 from bires.settings.validation import BOUNDS
@@ -47,8 +47,14 @@ def tables() -> list[SettingTable]:
         SettingTable("Every run", tuple(common_rows())),
         *map(agent_table, AGENTS.values()),
         SettingTable("Planning", rows_of(planners.SETTINGS, ("vector",))),
-        *(SettingTable(family.name, rows_of(family.settings, ("pixels",))) for family in FAMILIES.values()),
+        *map(family_table, FAMILIES.values()),
     ]
+
+
+def family_table(family: PixelFamily) -> SettingTable:
+    """The settings of a family, and its defaults in place of those of agents."""
+    defaults: dict[Sight, dict[str, str]] = {"pixels": {name: shown(value) for name, value in family.defaults.items()}}
+    return SettingTable(family.name, rows_of(family.settings, ("pixels",)), defaults if family.defaults else {})
 
 
 def agent_table(spec: AgentSpec) -> SettingTable:

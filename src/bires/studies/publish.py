@@ -25,11 +25,13 @@ from bires.analysis.totals import totals
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.records import STUDIES
-from bires.studies.reporting import about, guess
+from bires.studies.reporting import about
 
 BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 MANY = 20
 """More totals than this do not go onto a page."""
+JUDGED_AS = {"learning": "auc", "planning": "oracle"}
+"""Collections whose curves are held against the claims of a study of another name."""
 KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
 """What is kept beside the runs: the numbers behind figures and tables, byte for byte the same every time."""
 
@@ -41,8 +43,10 @@ def collections(results: Path) -> dict[str, list[Run]]:
     return {name: [Run(path) for path in paths] for name, paths in found.items() if paths}
 
 
-def study_of(name: str, panels: Sequence[Panel]) -> str | None:
-    return name if name in STUDIES else guess(panels)
+def study_of(name: str) -> str | None:
+    """The study whose claims a collection is held against: variants-60k, say, against those of `variants`."""
+    begun = [study for study in STUDIES if f"{name}-".startswith(f"{study}-")]
+    return max(begun, key=len, default=JUDGED_AS.get(name))
 
 
 def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> list[Path]:
@@ -51,7 +55,7 @@ def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> 
     panels_of = {name: collect(runs) for name, runs in collections(results).items()}
     for name, panels in panels_of.items():
         out = reports / name
-        files = write(panels, out, about(panels, study_of(name, panels), "make figures"))
+        files = write(panels, out, about(panels, study_of(name), "make figures"))
         figures = docs / "figures" / name
         figures.mkdir(parents=True, exist_ok=True)
         for old in KEPT:
@@ -123,7 +127,7 @@ def minus(text: str) -> str:
 
 def claims_block(name: str, panels: Sequence[Panel]) -> str:
     """The totals over all tasks, the study's claims, and in which settings the runs differ from the paper's."""
-    found = about(panels, study_of(name, panels), "")
+    found = about(panels, study_of(name), "")
     heads = ["claim of the paper", "paper", "ours [95 % interval]", "intervals", "verdict"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from bires.analysis.curves import Panel, collect
@@ -18,27 +19,79 @@ from bires.studies import plan
 from bires.studies.departures import departures
 from bires.studies.records import STUDIES, Part, Study
 
+WITH_A_NAME = ("--out", "--ray")
+"""Flags of `bires reproduce` whose value may read like a study."""
+
 
 def report(runs: Sequence[Run], out: Path, name: str | None, command: str) -> Found:
-    """Writes the report of some runs, with the claims of their study if they belong to one."""
+    """Writes the report of some runs. Claims are judged for the study ``name``, or the one that made all of them."""
     panels = collect(run for run in runs if run.evaluations.height)
     found = find(panels)
-    write_found(found, out, about(panels, name or guess(panels), command))
+    write_found(found, out, about(panels, name or made_by(panels), command))
     return found
 
 
 def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
+    """Title and notes of a report; claims only where there is a study to judge."""
     if name is None:
-        tasks = ", ".join(dict.fromkeys(panel.task for panel in panels))
-        return About(f"bires: {tasks if len(tasks) < 60 else f'{len(panels)} tasks'}", "", command=command)
+        return About(f"bires: {titled(panels)}", subject(panels), command=command)
     study = plan.get(name)
+    require_runs_of(name, study, panels)
     return About(f"bires: {name}", study.summary, notes(study, panels), judge(study, panels), command)
 
 
+def require_runs_of(name: str, study: Study, panels: Sequence[Panel]) -> None:
+    if not study.parts:
+        raise UserError(f"--study was given {name}, which has no runs; type `bires reproduce {name}`.")
+    tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
+    if panels and not any(short(panel.task) in tasks for panel in panels):
+        some = ", ".join(tasks[:5]) + (f" … ({len(tasks)} in all)" if len(tasks) > 5 else "")
+        raise UserError(
+            f"--study was given {name}, whose tasks are {some}; these runs are of {titled(panels)}. Leave --study out, "
+            "or give runs of these tasks."
+        )
+
+
+def titled(panels: Sequence[Panel]) -> str:
+    """The tasks of some panels, or how many there are."""
+    tasks = list(dict.fromkeys(panel.task for panel in panels))
+    return names if len(names := ", ".join(tasks)) <= 60 else f"{len(tasks)} tasks"
+
+
+def subject(panels: Sequence[Panel]) -> str:
+    """What is compared: the kinds of members, how many of each, for how many steps."""
+    kinds = [kind for panel in panels for kind in panel.kinds]
+    labels = list(dict.fromkeys(kind.label for kind in kinds))
+    shown = ", ".join(labels) if len(labels) <= 6 else f"{len(labels)} kinds of members"
+    counts = sorted({len(kind.returns) for kind in kinds})
+    lengths = sorted({int(kind.steps[-1]) for kind in kinds if len(kind.steps)})
+    seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    steps = " to ".join(f"{length:,}" for length in dict.fromkeys((lengths[0], lengths[-1]))) if lengths else "0"
+    return f"{shown}; {seeds} seed{'s' if counts[-1] != 1 else ''} each, {steps} steps."
+
+
+def made_by(panels: Sequence[Panel]) -> str | None:
+    """The study whose command, `bires reproduce`, made all runs; None for runs of one's own, and for a mixture."""
+    made = {study_of(run) for panel in panels for run in panel.runs}
+    if len(made) > 1:  # studies may share their runs
+        made = {STUDIES[name].runs_of or name if name else None for name in made}
+    return made.pop() if len(made) == 1 else None
+
+
+def study_of(run: Run) -> str | None:
+    """The study that a run was made for, from the command in its manifest."""
+    words = str(run.manifest.get("command", "")).split()
+    if words[:2] != ["bires", "reproduce"]:
+        return None
+    return next((word for before, word in pairwise(words) if word in STUDIES and before not in WITH_A_NAME), None)
+
+
 def own(study: Study, panels: Sequence[Panel]) -> list[Panel]:
-    """The panels that a study's claims are about: of its own model, and each task once."""
+    """The panels that a study's claims are about: of its own tasks and model, and each task once."""
     models = {part.settings["model"] for part in study.parts if "model" in part.settings}
-    return once([panel for panel in panels if not models or model_of(panel) in models])
+    tasks = {task for part in study.parts for task in part.tasks}
+    mine = [panel for panel in panels if short(panel.task) in tasks]
+    return once([panel for panel in mine if not models or model_of(panel) in models])
 
 
 def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
@@ -46,28 +99,6 @@ def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
     mine = own(study, panels)
     found = [(claim, claim.measure(mine)) for claim in study.claims]
     return tuple(Judged(c.statement, c.paper, f.value, f.unit, f.answer, f.interval) for c, f in found)
-
-
-def guess(panels: Sequence[Panel]) -> str | None:
-    """The first study of which one task, all algorithms and all values of η are there."""
-    tasks = {run.config.task for panel in panels for run in panel.runs}
-    there = {(kind.algorithm, kind.eta) for panel in panels for kind in panel.kinds}
-    models = {None, *(model_of(panel) for panel in panels)}
-    for name, study in STUDIES.items():
-        wanted = {kind for part in study.parts for kind in wanted_kinds(part, there)}
-        if tasks.isdisjoint(task for part in study.parts for task in part.tasks):
-            continue
-        if wanted and wanted <= there and {part.settings.get("model") for part in study.parts} <= models:
-            return name
-    return None
-
-
-def wanted_kinds(part: Part, there: set[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:
-    """The algorithms of a part with the η that each has, if it has one."""
-    etas = part.settings.get("eta") or part.settings.get("planning_eta") or (None,)
-    for algorithm in part.settings["algorithm"]:
-        has = any(name == algorithm and eta is not None for name, eta in there)
-        yield from ((algorithm, eta if has else None) for eta in etas)
 
 
 def steps_of(part: Part) -> int:
@@ -80,12 +111,11 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     """In what the runs differ from the paper's, what is missing or not finished, and what was not judged."""
     if not panels:
         return ()
-    if not study.parts:
-        raise UserError("--study was given linear, which has no runs; type `bires reproduce linear`.")
     mine = own(study, panels)
-    aside = [panel.title for panel in panels if not any(panel is one for one in mine)] if mine else []
-    panels = mine or panels
     tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
+    others = [panel.title for panel in panels if short(panel.task) not in tasks]
+    aside = [p.title for p in panels if p.title not in others and not any(p is one for one in mine)] if mine else []
+    panels = mine or panels
     missing = [task for task in tasks if task not in {short(panel.task) for panel in panels}]
     lengths = [int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps)]
     steps, most = min(lengths), max(lengths)
@@ -110,6 +140,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
             f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
             f"Not finished: {', '.join(unfinished)}." if unfinished else "",
             f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
+            f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",
         )
         if text
     )

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from bires.machine import terminal
+from bires.machine.terminal import printable
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.settings.options import Progress
@@ -29,7 +30,7 @@ class Display:
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json and not quiet
-        self.console = Console(stderr=as_json, highlight=False)
+        self.console = terminal.console(stderr=as_json)
         self._live: Live | None = None
 
     def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
@@ -59,7 +60,7 @@ class Display:
     def say_line(self, text: str) -> None:
         """A line for people."""
         if self._lines:
-            self.console.print(text, soft_wrap=True)
+            self.console.print(printable(text, "\n"), soft_wrap=True)
 
     def show(self, text: str) -> None:
         """The live part of a terminal, in place of what was there."""
@@ -67,7 +68,7 @@ class Display:
             self._live = Live(console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
         if self._live is not None:
-            self._live.update(Text(text))
+            self._live.update(Text(printable(text, "\n")))
 
     def event(self, name: str, **values: Any) -> None:
         """A line for machines."""

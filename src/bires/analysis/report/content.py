@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from bires.analysis import scores, statistics, summary
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.figures import Styles, eta_styles, styles
 from bires.analysis.intervals import Estimate
-from bires.analysis.totals import once
+from bires.analysis.summary import Row
+from bires.analysis.totals import Total, once
 from bires.runs.run import Run
 from bires.settings import config as configs
 
@@ -59,11 +61,11 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
         "title": about.title,
         "summary": about.summary,
         "notes": list(about.notes),
-        "claims": [asdict(claim) | {"value": summary.plain(claim.value)} for claim in about.claims],
+        "claims": [asdict(claim) | {"value": shown(claim.value)} for claim in about.claims],
         "command": about.command,
         "panels": [drawn for panel in panels for drawn in panel_data(panel, look)],
-        "rows": summary.as_json(found.rows),
-        "totals": [summary.plain(total) for total in found.totals],
+        "rows": [shown(row) for row in found.rows],
+        "totals": [shown(total) for total in found.totals],
         "profiles": profiles(panels, look),
         "diverged": [
             {"task": panel.title, "kind": kind.label, "seed": seed, "step": step}
@@ -75,6 +77,15 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
         "runs": [run_data(run, out) for run in runs],
         "versions": versions(runs),
     }
+
+
+def shown(record: Any) -> Any:
+    """A record as plain data, and the estimates in it; an end without a bound is a word, as JSON has no infinity."""
+    if isinstance(record, Row | Total | Estimate):
+        return {name: shown(value) for name, value in vars(record).items()}
+    if isinstance(record, float) and np.isinf(record):
+        return "Infinity" if record > 0 else "-Infinity"
+    return summary.plain(record)
 
 
 def looks(panels: Sequence[Panel]) -> Styles:
@@ -94,7 +105,13 @@ def panel_data(panel: Panel, look: Styles) -> list[dict[str, Any]]:
         parts = {f"{panel.title}, {name}": [k for k in panel.kinds if k.algorithm == name] for name in algorithms}
     steps = panel.kinds[0].steps.tolist() if panel.kinds else []
     return [
-        {"title": title, "steps": steps, "kinds": [kind_data(kind, look) for kind in kinds]}
+        {
+            "title": title,
+            "steps": steps,
+            "end": panel.end,
+            "note": "all members diverged" if panel.ended_early else "",
+            "kinds": [kind_data(kind, look) for kind in kinds],
+        }
         for title, kinds in parts.items()
     ]
 
@@ -105,6 +122,7 @@ def kind_data(kind: Curves, look: Styles) -> dict[str, Any]:
         "algorithm": kind.algorithm,
         "eta": kind.eta,
         "seeds": list(kind.seeds),
+        "diverged": [pair for pair in zip(kind.seeds, kind.diverged_at, strict=True) if pair[1] is not None],
         "returns": [[float(f"{value:.5g}") for value in row] for row in kind.returns.tolist()],
         **look_data(look[kind.label]),
     }
@@ -146,7 +164,7 @@ def run_data(run: Run, out: Path) -> dict[str, Any]:
         "start": manifest.get("start"),
         "end": manifest.get("end"),
         "files": [
-            {"name": name.split(".")[0], "href": Path(os.path.relpath(run.path / name, out)).as_posix()}
+            {"name": name.split(".")[0], "href": quote(Path(os.path.relpath(run.path / name, out)).as_posix())}
             for name in FILES
             if (run.path / name).exists()
         ],
@@ -154,10 +172,17 @@ def run_data(run: Run, out: Path) -> dict[str, Any]:
 
 
 def versions(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Settings and versions, once for all runs that share them."""
-    groups: dict[str, list[str]] = {}
+    """Settings and versions, once for all runs that share them, with the commands that made these."""
+    groups: dict[str, list[Run]] = {}
     for run in runs:
-        kept = {key: run.manifest.get(key) for key in ("command", "commit", "precision", "versions")}
+        kept = {key: run.manifest.get(key) for key in ("commit", "precision", "versions")}
         settings = {key: value for key, value in configs.to_json(run.config).items() if key != "task"}
-        groups.setdefault(json.dumps(kept | {"settings": settings}, indent=1), []).append(run.config.task)
-    return [{"tasks": tasks, "text": text} for text, tasks in groups.items()]
+        groups.setdefault(json.dumps(kept | {"settings": settings}, indent=1), []).append(run)
+    return [
+        {
+            "tasks": [run.config.task for run in same],
+            "commands": "\n".join(dict.fromkeys(str(run.manifest.get("command", "–")) for run in same)),
+            "text": text,
+        }
+        for text, same in groups.items()
+    ]

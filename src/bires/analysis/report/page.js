@@ -1,154 +1,39 @@
-"use strict";
-// No library: everything below draws plain SVG from the JSON in this page.
-const data = JSON.parse(document.getElementById("data").textContent);
-const hidden = { algorithm: new Set(), eta: new Set(), seed: new Set() };
-const options = { seeds: false, band: true, filter: "" };
-const tip = document.getElementById("tip");
-const WIDTH = 440, HEIGHT = 270, LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 34;
+// The sections of the page, top to bottom.
 
-// Small helpers.
-
-function make(tag, attributes = {}, ...children) {
-  const svg = ["svg", "path", "line", "text", "rect", "g", "title", "pattern", "defs"].includes(tag);
-  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value != null) node.setAttribute(name, value);
-  }
-  node.append(...children.filter((child) => child != null));
-  return node;
-}
-
-const known = (x) => x != null && Number.isFinite(x);
-const percent = (x) => (known(x) ? (x >= 0 ? "+" : "−") + Math.abs(100 * x).toFixed(Math.abs(x) < 0.0995 ? 1 : 0) + " %" : "–");
-const fixed = (x, digits = 2) => (known(x) ? x.toFixed(digits).replace("-", "−") : "–");
-const number = (x) => {
-  if (!known(x)) return "–";
-  const size = Math.abs(x);
-  const text = size >= 1e5 || (size > 0 && size < 1e-3) ? x.toExponential(2) : x.toLocaleString("en", { maximumFractionDigits: size >= 100 ? 0 : 2 });
-  return text.replace("-", "−");
+const drop = (section) => {
+  document.getElementById(section).remove();
+  document.querySelector(`nav a[href="#${section}"]`).remove();
 };
-const steps = (x) => (x >= 1e6 ? +(x / 1e6).toPrecision(4) + "M" : x >= 1e3 ? +(x / 1e3).toPrecision(4) + "k" : String(x));
-const range = (e, show) => (e && known(e.low) ? `[${show(e.low)}, ${show(e.high)}]` : "–");
 
-function ticks(low, high, count) {
-  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  const result = [];
-  for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) result.push(Math.abs(t) < 1e-9 * step ? 0 : t);
-  return result;
-}
+// Tables. A cell is text, a node, or [text, number to sort by]. Names stay on one line; prose may wrap.
 
-function colour(text) { return text === "#000000" ? "var(--ink)" : text; }
-
-function swatch(kind) {
-  return make("svg", { viewBox: "0 0 30 10", "aria-hidden": "true" },
-    make("path", { d: "M0 5H30", stroke: colour(kind.colour), "stroke-width": 2.5, "stroke-dasharray": kind.dash, fill: "none" }));
-}
-
-function table(heads, rows, textColumns = [0]) {
+function table(heads, rows, { text = [0], prose = [] } = {}) {
+  const kind = (i) => (prose.includes(i) ? "text prose" : text.includes(i) ? "text" : null);
   const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => {
-    const node = make("td", { class: textColumns.includes(i) ? "text" : null });
-    node.append(cell instanceof Node ? cell : String(cell ?? "–"));
-    return node;
+    const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
+    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : String(shown ?? "–"));
   }))));
   const sort = (i) => {
-    const key = (row) => { const text = row.cells[i].textContent.replaceAll("−", "-").replaceAll(",", ""), value = parseFloat(text); return Number.isNaN(value) ? text : value; };
+    const key = (row) => { const cell = row.cells[i], raw = cell.dataset.key ?? cell.textContent.replaceAll("−", "-").replaceAll(",", ""), value = parseFloat(raw); return Number.isNaN(value) ? raw : value; };
     const down = body.dataset.by === String(i) && body.dataset.down !== "yes";
     const order = [...body.rows].sort((a, b) => { const x = key(a), y = key(b); return (typeof x === typeof y ? (x > y ? 1 : x < y ? -1 : 0) : typeof x === "number" ? -1 : 1) * (down ? -1 : 1); });
     body.dataset.by = i; body.dataset.down = down ? "yes" : "no";
     body.append(...order);
   };
-  const head = make("tr", {}, ...heads.map((name, i) => make("th", { class: textColumns.includes(i) ? "text" : null }, make("button", { title: "sort", onclick: () => sort(i) }, name))));
+  const head = make("tr", {}, ...heads.map((name, i) => make("th", { class: kind(i) }, make("button", { title: "sort", onclick: () => sort(i) }, name))));
   return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body));
 }
 
-// Charts: lines with bands over an x-axis, with hover, zoom by dragging, and keys.
+function folded(names) {
+  return names.length > 2 ? make("details", {}, make("summary", {}, `${names.length} tasks`), names.join(", ")) : names.join(", ") || "–";
+}
 
-function chart(container, name, view, draw) {
-  // `view` remembers the zoom; `draw(x0, x1)` gives { lines: [{label, kind, points: [[x, y, low, high]]}], x, y }.
-  const svg = make("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: 0, role: "img", "aria-label": name });
-  container.append(svg);
-  let shown = null, from = null;
-  const toX = (clientX) => { const box = svg.getBoundingClientRect(); return shown.x0 + ((clientX - box.left) / box.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * (shown.x1 - shown.x0); };
-
-  function render() {
-    svg.replaceChildren();
-    const full = draw();
-    const [x0, x1] = view.zoom ?? full.x;
-    const lines = full.lines.map((line) => ({ ...line, points: line.points.filter((p) => p[0] >= x0 - 1e-9 && p[0] <= x1 + 1e-9) }));
-    let low = Infinity, high = -Infinity;
-    for (const line of lines) for (const p of line.points) { low = Math.min(low, p[2] ?? p[1]); high = Math.max(high, p[3] ?? p[1]); }
-    if (full.y) [low, high] = full.y;
-    if (!(high > low)) { const middle = known(low) ? low : 0; low = middle - 1; high = middle + 1; }
-    const margin = full.y ? 0 : 0.04 * (high - low); low -= margin; high += margin;
-    const px = (x) => LEFT + (x - x0) / (x1 - x0 || 1) * (WIDTH - LEFT - RIGHT), py = (y) => HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-    shown = { x0, x1, lines, px, py, full };
-    for (const t of ticks(low, high, 5)) svg.append(make("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: py(t), y2: py(t) }), make("text", { x: LEFT - 6, y: py(t) + 4, "text-anchor": "end" }, number(t)));
-    for (const t of ticks(x0, x1, 5)) svg.append(make("text", { x: px(t), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, full.xLabel ? fixed(t, 1) : steps(t)));
-    svg.append(make("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, full.xLabel ?? "environment steps"));
-    if (!lines.length) svg.append(make("text", { x: WIDTH / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "nothing is switched on"));
-    for (const { kind, points, thin } of lines) {
-      if (!points.length) continue;
-      const at = (p, i) => `${px(p[0]).toFixed(1)} ${py(p[i]).toFixed(1)}`;
-      if (!thin && options.band && points.length > 1 && known(points[0][2])) {
-        const area = "M" + points.map((p) => at(p, 3)).join("L") + "L" + [...points].reverse().map((p) => at(p, 2)).join("L") + "Z";
-        svg.append(make("path", { d: area, fill: colour(kind.colour), opacity: 0.16, stroke: "none" }));
-      }
-      const d = "M" + points.map((p) => at(p, 1)).join("L") + (points.length === 1 ? "h0.1" : "");
-      svg.append(make("path", { class: thin ? "seed" : "curve", "data-label": kind.label, d, fill: "none", stroke: colour(kind.colour), "stroke-width": thin ? 0.8 : points.length === 1 ? 6 : 1.9, "stroke-linecap": points.length === 1 ? "round" : "butt", opacity: thin ? 0.55 : 1, "stroke-dasharray": kind.dash }));
-    }
-  }
-
-  function point(x, place) {
-    // The nearest step that has a point; its values in the tip.
-    const grid = [...new Set(shown.lines.flatMap((line) => line.points.map((p) => p[0])))].sort((a, b) => a - b);
-    if (!grid.length) return;
-    const near = grid.reduce((a, b) => (Math.abs(b - x) < Math.abs(a - x) ? b : a));
-    view.at = grid.indexOf(near);
-    svg.querySelector(".cross")?.remove();
-    svg.append(make("line", { class: "cross", x1: shown.px(near), x2: shown.px(near), y1: TOP, y2: HEIGHT - BOTTOM }));
-    const rows = shown.lines.filter((line) => !line.thin).map((line) => [line, line.points.find((p) => p[0] === near)]).filter(([, p]) => p).sort((a, b) => b[1][1] - a[1][1]);
-    tip.replaceChildren(make("strong", {}, shown.full.xLabel ? `${shown.full.xLabel} ${fixed(near)}` : `step ${near.toLocaleString("en")}`),
-      ...rows.map(([line, p]) => make("div", {}, swatch(line.kind), `${line.kind.label}  ${number(p[1])}${line.error ? ` ± ${number(p[3] - p[1])}  (n = ${line.count})` : known(p[2]) ? `  [${number(p[2])}, ${number(p[3])}]` : ""}`)));
-    tip.hidden = false;
-    const box = svg.getBoundingClientRect();
-    const left = place?.clientX ?? box.left + shown.px(near) / WIDTH * box.width, top = place?.clientY ?? box.top + 20;
-    tip.style.left = Math.min(left + 14, innerWidth - tip.offsetWidth - 8) + "px";
-    tip.style.top = Math.min(top + 14, innerHeight - tip.offsetHeight - 8) + "px";
-  }
-  function leave() { tip.hidden = true; svg.querySelector(".cross")?.remove(); }
-  function reset() { view.zoom = null; render(); button.hidden = true; }
-
-  svg.addEventListener("pointermove", (event) => {
-    point(toX(event.clientX), event);
-    if (from === null) return;
-    svg.querySelector(".brush")?.remove();
-    const a = Math.max(shown.px(shown.x0), shown.px(Math.min(from, toX(event.clientX)))), b = Math.min(shown.px(shown.x1), shown.px(Math.max(from, toX(event.clientX))));
-    svg.append(make("rect", { class: "brush", x: a, width: Math.max(0, b - a), y: TOP, height: HEIGHT - TOP - BOTTOM }));
-  });
-  svg.addEventListener("pointerdown", (event) => { from = toX(event.clientX); svg.setPointerCapture(event.pointerId); });
-  svg.addEventListener("pointerup", (event) => {
-    const to = toX(event.clientX), [a, b] = [Math.max(shown.x0, Math.min(from, to)), Math.min(shown.x1, Math.max(from, to))];
-    from = null;
-    if (b - a > 0.02 * (shown.x1 - shown.x0)) { view.zoom = [a, b]; render(); button.hidden = false; } else svg.querySelector(".brush")?.remove();
-  });
-  svg.addEventListener("pointerleave", leave);
-  svg.addEventListener("blur", leave);
-  svg.addEventListener("dblclick", reset);
-  svg.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (event.key === "Escape") reset();
-    if (!move) return;
-    event.preventDefault();
-    const grid = [...new Set(shown.lines.flatMap((line) => line.points.map((p) => p[0])))].sort((a, b) => a - b);
-    point(grid[Math.max(0, Math.min(grid.length - 1, (view.at ?? -1) + move))]);
-  });
-  const button = make("button", { onclick: reset, hidden: true, title: "show all steps" }, "reset zoom");
-  container.append(button);
-  render();
-  return render;
+function claims() {
+  const body = document.querySelector("#claims .body");
+  if (!data.claims.length) { drop("claims"); return; }
+  const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
+  body.append(table(["claim", "paper", "ours [95 % interval]", "intervals", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", spread(c.value, show[c.unit]), c.interval || "–", make("span", { class: c.answer.replace(" ", "-") }, c.answer)]), { text: [0, 3, 4], prose: [0] }));
+  body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it holds both; no data: the runs that would tell are missing."));
 }
 
 // Learning curves.
@@ -163,45 +48,57 @@ function lines(panel) {
     if (options.seeds) for (const curve of chosen) result.push({ kind, thin: true, points: panel.steps.map((x, i) => [x, curve[i]]) });
     const points = panel.steps.map((x, i) => {
       const values = chosen.map((curve) => curve[i]), n = values.length, mean = values.reduce((a, b) => a + b, 0) / n;
-      const error = n > 1 ? Math.sqrt(values.reduce((a, b) => a + (b - mean) ** 2, 0) / (n - 1) / n) : 0;
-      return [x, mean, mean - error, mean + error];
+      const error = n > 1 ? Math.sqrt(values.reduce((a, b) => a + (b - mean) ** 2, 0) / (n - 1) / n) : null;
+      return [x, mean, ...(error === null ? [null, null] : [mean - error, mean + error])];
     });
     result.push({ kind, points, error: true, count: chosen.length });
   }
   return result;
 }
 
+function marks(panel) {
+  // Where members diverged.
+  return panel.kinds.filter(visible).flatMap((kind) => kind.diverged.filter(([seed]) => !hidden.seed.has(seed)).map(([seed, x]) => ({ kind, x, text: `${kind.label}, seed ${seed}, diverged at step ${x.toLocaleString("en")}` })));
+}
+
 function curves() {
   const area = document.querySelector("#curves .panels"), controls = document.querySelector("#curves .controls");
-  const renders = [];
-  for (const panel of data.panels) {
-    const box = make("div", { class: "panel", "data-task": panel.title }, make("h3", {}, panel.title));
-    area.append(box);
-    const x = [panel.steps[0] ?? 0, panel.steps.at(-1) ?? 1];
-    renders.push(chart(box, `learning curves of ${panel.title}`, {}, () => ({ lines: lines(panel), x })));
-  }
+  area.classList.toggle("few", data.panels.length < 3);
+  const boxes = data.panels.map((panel) => make("div", { class: "panel", "data-task": panel.title }, make("h3", {}, panel.title)));
+  area.append(...boxes);
+  const renders = data.panels.map((panel, i) => chart(boxes[i], `learning curves of ${panel.title}`, {}, () => ({
+    lines: lines(panel), marks: marks(panel), x: [panel.steps[0] ?? 0, panel.end], xName: "environment steps", yName: "return", note: panel.note,
+  })));
   const redraw = () => renders.forEach((render) => render());
   const kinds = data.panels.flatMap((panel) => panel.kinds);
   const groups = { algorithm: [...new Set(kinds.map((k) => k.algorithm))], eta: [...new Set(kinds.map((k) => k.eta).filter((e) => e != null))].sort((a, b) => a - b), seed: [...new Set(kinds.flatMap((k) => k.seeds))].sort((a, b) => a - b) };
+  let told = false;  // whether the switches say what every line is
   for (const [group, values] of Object.entries(groups)) {
     if (values.length < 2) continue;
-    const boxes = values.map((value) => {
-      const looks = new Map(kinds.filter((k) => k[group] === value).map((k) => [k.colour + k.dash, k]));
-      return make("label", {}, make("input", { type: "checkbox", checked: true, name: group, value, onchange: (event) => { hidden[group][event.target.checked ? "delete" : "add"](value); redraw(); } }), looks.size === 1 ? swatch([...looks.values()][0]) : null, String(value));
-    });
-    const all = make("button", { title: "all or none", onclick: () => { const on = boxes.some((b) => !b.firstChild.checked); boxes.forEach((b, i) => { b.firstChild.checked = on; hidden[group][on ? "delete" : "add"](values[i]); }); redraw(); } }, "all");
-    controls.append(make("fieldset", {}, make("legend", {}, group === "eta" ? "η" : group), ...boxes, values.length > 2 ? all : null));
+    const looks = values.map((value) => [...new Map(kinds.filter((k) => k[group] === value).map((k) => [k.colour + k.dash, k])).values()]);
+    told ||= looks.every((found) => found.length === 1) && kinds.every((k) => k[group] != null);
+    controls.append(group === "seed" && values.length > 12 ? make("details", {}, make("summary", {}, `${values.length} seeds`), switches(group, values, looks, redraw)) : switches(group, values, looks, redraw));
   }
-  const flag = (name, text) => make("label", {}, make("input", { type: "checkbox", name, checked: options[name], onchange: (event) => { options[name] = event.target.checked; redraw(); } }), text);
-  controls.append(make("fieldset", {}, flag("seeds", "each seed"), flag("band", "standard error")));
+  const pick = make("select", { name: "error", onchange: () => { options.error = pick.value; redraw(); } }, ...["band", "bars", "none"].map((name) => make("option", { value: name, selected: options.error === name }, name)));
+  const flag = make("input", { type: "checkbox", name: "seeds", onchange: (event) => { options.seeds = event.target.checked; redraw(); } });
+  controls.append(make("fieldset", {}, make("label", {}, flag, "each seed"), make("label", {}, "standard error", pick)));
   if (data.panels.length > 6) controls.append(make("input", { type: "search", placeholder: "find a task", "aria-label": "find a task", oninput: (event) => { for (const box of area.children) box.hidden = !box.dataset.task.includes(event.target.value.trim()); } }));
   controls.append(make("button", { onclick: download }, "raw curves (CSV)"), make("span", { class: "notes" }, "drag: zoom · double click: back"));
+  if (!told) controls.after(legend(kinds));
+  if (kinds.some((kind) => kind.diverged.length)) area.after(make("p", { class: "notes" }, "×: a member diverged there."));
+}
+
+function switches(group, values, looks, redraw) {
+  const boxes = values.map((value, i) => make("label", {}, make("input", { type: "checkbox", checked: true, name: group, value, onchange: (event) => { hidden[group][event.target.checked ? "delete" : "add"](value); redraw(); } }), looks[i].length === 1 ? swatch(looks[i][0]) : null, String(value)));
+  const all = make("button", { title: "all or none", onclick: () => { const on = boxes.some((b) => !b.firstChild.checked); boxes.forEach((b, i) => { b.firstChild.checked = on; hidden[group][on ? "delete" : "add"](values[i]); }); redraw(); } }, "all");
+  return make("fieldset", {}, make("legend", {}, group === "eta" ? "η" : group), ...boxes, values.length > 2 ? all : null);
 }
 
 function download() {
   const rows = [["task", "kind", "seed", "step", "return"]];
   for (const panel of data.panels) for (const kind of panel.kinds) kind.returns.forEach((curve, m) => curve.forEach((value, i) => rows.push([panel.title, kind.label, kind.seeds[m], panel.steps[i], value])));
-  const text = rows.map((row) => row.map((cell) => (/[",]/.test(cell) ? JSON.stringify(cell) : cell)).join(",")).join("\n") + "\n";
+  const cell = (value) => (/[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+  const text = rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "curves.csv" });
   link.click();
   URL.revokeObjectURL(link.href);
@@ -212,80 +109,108 @@ function download() {
 function bars() {
   const body = document.querySelector("#auc .body");
   const labels = [...new Set(data.rows.filter((row) => row.improvement).map((row) => row.kind))];
-  if (!labels.length) { body.append(make("p", {}, "No algorithm was run beside a baseline.")); return; }
-  const area = make("div");
-  const pick = make("select", { "aria-label": "algorithm", onchange: () => show(pick.value) }, ...labels.map((label) => make("option", { value: label }, label)));
+  if (!labels.length) { drop("auc"); return; }
+  const area = make("div", { class: "bars" });
+  const pick = make("select", { "aria-label": "algorithm", onchange: () => show() }, ...labels.map((label) => make("option", { value: label }, label)));
   if (labels.length > 1) body.append(pick);
-  body.append(make("p", { class: "notes" }, "(AUC − AUC of the baseline) / |AUC of the baseline|, of mean curves; the whisker is the 95 % interval of a bootstrap over runs."), area);
-  function show(label) {
-    const all = data.rows.filter((row) => row.kind === label && row.improvement && known(row.improvement.value)).sort((a, b) => b.improvement.value - a.improvement.value);
-    const bend = (x) => (Math.abs(x) <= 1 ? x : Math.sign(x) * (1 + Math.log10(Math.abs(x))));  // linear to ±100 %, then logarithmic
-    const left = 190, width = 900, line = 22, height = all.length * line + 34;
-    const ends = all.flatMap((row) => [row.improvement.value, row.improvement.low, row.improvement.high]).filter(known).map(bend);
-    const low = Math.min(-0.1, ...ends), high = Math.max(0.1, ...ends), px = (x) => left + (bend(x) - low) / (high - low) * (width - left - 80);
-    const svg = make("svg", { class: "chart bars", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `AUC improvement of ${label} by task`, style: "max-width: 900px; cursor: default" });
-    svg.append(make("defs", {}, make("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, make("rect", { width: 2.5, height: 6, fill: "#D55E00" }))));
-    for (const t of [-10, -1, -0.5, 0, 0.5, 1, 10, 100].filter((t) => bend(t) >= low && bend(t) <= high)) svg.append(make("line", { class: t ? "axis" : "zero", x1: px(t), x2: px(t), y1: 0, y2: height - 26 }), make("text", { x: px(t), y: height - 10, "text-anchor": "middle" }, t ? percent(t) : "0"));
-    all.forEach((row, i) => {
-      const y = i * line, { value, low: a, high: b } = row.improvement;
-      svg.append(make("rect", { class: "bar", x: Math.min(px(0), px(value)), width: Math.max(1, Math.abs(px(value) - px(0))), y: y + 4, height: line - 9, fill: value >= 0 ? "#0072B2" : "url(#hatch)", stroke: value >= 0 ? "none" : "#D55E00" }, make("title", {}, `${row.task}: ${percent(value)} ${range(row.improvement, percent)}`)));
-      if (known(a)) svg.append(make("line", { x1: px(a), x2: px(b), y1: y + line / 2 - 0.5, y2: y + line / 2 - 0.5, stroke: "var(--ink)", "stroke-width": 1.4 }));
-      svg.append(make("text", { class: "name", x: left - 12, y: y + line / 2 + 4, "text-anchor": "end" }, row.task), make("text", { x: width - 4, y: y + line / 2 + 4, "text-anchor": "end" }, percent(value)));
-    });
-    const without = data.rows.filter((row) => row.kind === label && row.improvement && !known(row.improvement.value)).map((row) => row.task);
-    area.replaceChildren(svg, make("p", { class: "notes" }, without.length ? `Left out, as nobody learned them or the baseline’s area is zero: ${without.join(", ")}.` : ""));
+  body.append(make("p", { class: "notes" }, "(AUC − AUC of the baseline) / |AUC of the baseline|, of mean curves; the line across a bar is its 95 % interval, an arrow where that has no bound."), area);
+  const show = () => drawBars(area, pick.value);
+  show();
+  let width = area.clientWidth;
+  area.redraw = () => { if (area.clientWidth !== width) { width = area.clientWidth; show(); } };
+  resized.observe(area);
+}
+
+function drawBars(area, label) {
+  const mine = data.rows.filter((row) => row.kind === label && row.improvement);
+  const all = mine.filter((row) => known(row.improvement.value)).sort((a, b) => b.improvement.value - a.improvement.value);
+  const without = mine.filter((row) => !known(row.improvement.value)).map((row) => row.task);
+  const note = make("p", { class: "notes" }, without.length ? `Left out, as nobody learned them or the baseline’s area is zero: ${without.join(", ")}.` : "");
+  if (!all.length) { area.replaceChildren(note); return; }
+  const width = Math.min(960, area.clientWidth || 900), line = 22, height = all.length * line + 44, letter = 7.2;
+  const texts = all.map((row) => (width > 640 ? spread(row.improvement, percent) : percent(row.improvement.value)));
+  const room = Math.floor(0.38 * width / letter), left = Math.min(room, Math.max(...all.map((row) => row.task.length))) * letter + 16;
+  const right = 6.4 * Math.max(...texts.map((text) => text.length)) + 14, edge = width - right;
+  const bend = (x) => (Math.abs(x) <= 1 ? x : Math.sign(x) * (1 + Math.log10(Math.abs(x))));  // linear to ±100 %, then logarithmic
+  const ends = all.flatMap((row) => [row.improvement.value, row.improvement.low, row.improvement.high]).filter(known);
+  const low = bend(Math.min(-0.1, ...ends)), high = bend(Math.max(0.1, ...ends)), bent = low < -1 || high > 1;
+  const px = (x) => Math.max(left, Math.min(edge, left + (bend(x) - low) / (high - low) * (edge - left)));
+  const svg = make("svg", { class: "chart bars", viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": `AUC improvement of ${label} by task` });
+  svg.append(make("defs", {}, make("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, make("rect", { width: 2.5, height: 6, fill: "#D55E00" }))));
+  const wanted = bent ? [0, 1, -1, 10, 100, 1000, -10, 0.5, -0.5] : [0, ...ticks(low, high, Math.max(4, (edge - left) / 90)).values.map((t) => +t.toPrecision(6))];
+  const taken = [];
+  for (const t of wanted.filter((t) => bend(t) >= low && bend(t) <= high)) {
+    if (taken.some((other) => Math.abs(px(other) - px(t)) < 52)) continue;
+    taken.push(t);
+    svg.append(make("line", { class: t ? "axis" : "zero", x1: px(t), x2: px(t), y1: 0, y2: height - 40 }), make("text", { x: px(t), y: height - 26, "text-anchor": "middle" }, t ? percent(t) : "0"));
   }
-  show(labels[0]);
+  svg.append(make("text", { class: "axis-name", x: width < 640 ? width / 2 : (left + edge) / 2, y: height - 6, "text-anchor": "middle" }, `improvement of the AUC${bent ? ` (${low < -1 && high > 1 ? "outside ±100 %" : high > 1 ? "above +100 %" : "below −100 %"}: logarithmic)` : ""}`));
+  all.forEach((row, i) => {
+    const y = i * line, middle = y + line / 2 - 0.5, { value, low: a, high: b } = row.improvement;
+    const title = `${row.task}: ${spread(row.improvement, percent)}`, name = row.task.length > room ? "…" + row.task.slice(1 - room) : row.task;
+    svg.append(make("rect", { class: "bar", x: Math.min(px(0), px(value)), width: Math.max(1, Math.abs(px(value) - px(0))), y: y + 4, height: line - 9, fill: value >= 0 ? "var(--bar)" : "url(#hatch)", stroke: value >= 0 ? "none" : "#D55E00" }, make("title", {}, title)));
+    if (a != null) svg.append(make("line", { class: "whisker", x1: px(a), x2: px(b), y1: middle, y2: middle }));
+    if (a === -Infinity) svg.append(make("path", { class: "whisker", d: `M${left + 6} ${middle - 4}l-6 4l6 4`, fill: "none" }));
+    if (b === Infinity) svg.append(make("path", { class: "whisker", d: `M${edge - 6} ${middle - 4}l6 4l-6 4`, fill: "none" }));
+    svg.append(make("text", { class: "name", x: left - 10, y: y + line / 2 + 4, "text-anchor": "end" }, name, make("title", {}, row.task)), make("text", { x: width - 4, y: y + line / 2 + 4, "text-anchor": "end" }, texts[i]));
+  });
+  area.replaceChildren(svg, note);
 }
 
-// Tables.
-
-function claims() {
-  const body = document.querySelector("#claims .body");
-  if (!data.claims.length) { body.append(make("p", {}, "These runs belong to no study of the paper.")); return; }
-  const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
-  body.append(table(["claim", "paper", "ours", "95 % interval", "", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", c.value ? show[c.unit](c.value.value) : "–", range(c.value, show[c.unit]), c.interval, make("span", { class: c.answer }, c.answer)])));
-  body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it holds both; no data: the runs that would tell are missing."));
-}
+// Over tasks, task by task, member by member.
 
 function totals() {
   const body = document.querySelector("#totals .body");
-  if (!data.totals.length) { body.append(make("p", {}, "Nothing to compare.")); return; }
-  const pair = (e, show) => (e ? `${show(e.value)} ${range(e, show)}` : "baseline");
-  const sign = (x) => (known(x) ? (x >= 0 ? "+" : "") + fixed(x, 3) : "–");
-  body.append(table(["tasks", "algorithm", "number", "P(better than baseline)", "mean difference", "median", "IQM", "of the final return", "intervals", "diverged"],
-    data.totals.map((t) => [t.tasks, t.kind, t.count, pair(t.probability, fixed), pair(t.mean_difference, sign), pair(t.median_difference, sign), pair(t.iqm_difference, sign), pair(t.final_difference, sign), t.interval || "–", pair(t.divergence, (x) => (known(x) ? (100 * x).toFixed(1) + " %" : "–"))]), [0, 1, 8]));
-  body.append(make("p", { class: "notes" }, "Differences of normalised scores to the baseline: a score is the mean of a curve divided by the task’s scale (DMControl 1000; see the table below). 95 % intervals: bootstrap over runs, stratified by task, widened for few runs; paired where both algorithms have the same seeds (Wilson’s for divergence). IQM: the mean of the middle half of the tasks."));
-  const compared = data.totals.filter((t) => t.interval);
-  if (compared.length) {
-    body.append(make("h3", {}, "The paper’s ratio, over the tasks that somebody learned, and what Q believes"));
-    body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: nobody learned them", "Q − return"],
-      compared.map((t) => [t.tasks, t.kind, `${t.learned} of ${t.count}`, t.median_improvement ? pair(t.median_improvement, percent) : "–", t.mean_improvement ? pair(t.mean_improvement, percent) : "–", t.left_out || "–", sign(t.overestimation)]), [0, 1, 5]));
-    body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training. Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
-  }
-  if (data.profiles.lines.length) {
-    const box = make("div", { class: "panel", style: "max-width: 560px" }, make("h3", {}, "Performance profile: share of runs above a score"));
-    body.append(box);
-    chart(box, "performance profile", {}, () => ({ x: [data.profiles.levels[0], data.profiles.levels.at(-1)], y: [0, 1], xLabel: "normalised score", lines: data.profiles.lines.map((l) => ({ kind: l, points: data.profiles.levels.map((x, i) => [x, l.value[i], l.low[i], l.high[i]]) })) }));
-  }
+  if (!data.totals.some((t) => t.interval)) { drop("totals"); return; }
+  const compared = data.totals.filter((t) => t.interval), several = compared.some((t) => t.count > 1), kinds = [...new Set(compared.map((t) => t.interval))], share = (x) => (known(x) ? (100 * x).toFixed(0) + " %" : "–");
+  const columns = [
+    ["tasks", (t) => `${t.tasks} (${t.count})`], ["algorithm", (t) => t.kind], ["P(better)", (t) => spread(t.probability, fixed)],
+    ["mean difference", (t) => signed(t.mean_difference)], several && ["median", (t) => signed(t.median_difference)], several && ["IQM", (t) => signed(t.iqm_difference)],
+    ["of the final return", (t) => signed(t.final_difference)], data.diverged.length && ["diverged", (t) => spread(t.divergence, share)], kinds.length > 1 && ["intervals", (t) => t.interval],
+  ].filter(Boolean);
+  if (!several) document.querySelector("#totals h2").textContent = document.querySelector("nav a[href='#totals']").textContent = "against the baseline";
+  body.append(table(columns.map(([name]) => name), compared.map((t) => columns.map(([, cell]) => cell(t))), { text: kinds.length > 1 ? [0, 1, columns.length - 1] : [0, 1] }));
+  body.append(make("p", { class: "notes" }, `Each algorithm against its baseline. P(better): the probability that a run has a larger score than one of the baseline. Differences are of normalised scores: a score is the mean of a curve divided by the task’s scale (DMControl 1000; see the table below). 95 % intervals: bootstrap over runs, stratified by task, widened for few runs; paired where both algorithms have the same seeds${kinds.length === 1 ? ` (here: ${kinds[0]})` : ""}; Wilson’s for divergence. IQM: the mean of the middle half of the tasks.`));
+  body.append(make("h3", {}, "The ratio of AUCs, over the tasks that some algorithm learned, and what Q believes"));
+  body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: nobody learned them", "Q − return"],
+    compared.map((t) => [t.tasks, t.kind, `${t.learned} of ${t.count}`, spread(t.median_improvement, percent), spread(t.mean_improvement, percent), folded(t.left_out ? t.left_out.split("; ") : []), known(t.overestimation) ? signed({ value: t.overestimation }) : "–"]), { text: [0, 1, 5], prose: [5] }));
+  body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training. Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
+  const { lines: drawn, levels } = data.profiles;
+  if (!drawn.length) return;
+  const box = make("div", { class: "panel profile" }, make("h3", {}, "Performance profile"));
+  body.append(box);
+  chart(box, "performance profile", {}, () => ({ x: [levels[0], levels.at(-1)], y: [0, 1], error: drawn.length > MANY ? "none" : "band", xName: "normalised score", yName: "share of runs above it", lines: drawn.map((kind) => ({ kind, points: levels.map((x, i) => [x, kind.value[i], kind.low[i], kind.high[i]]) })) }));
+  box.append(legend(drawn));
 }
 
 function numbers() {
-  document.querySelector("#table .body").append(table(["task", "algorithm", "members", "diverged", "missing", "last step", "final return", "± s.e.", "AUC", "difference of scores", "95 % interval", "of the final return", "95 % interval", "intervals", "improvement of the AUC", "95 % interval", "scale", "Q", "Q if right"],
-    data.rows.map((r) => [r.task, r.kind, r.members, r.diverged, r.missing, steps(r.last_step), number(r.final_return), number(r.final_error), number(r.auc), r.difference ? fixed(r.difference.value, 3) : "–", range(r.difference, (x) => fixed(x, 3)), r.final_difference ? fixed(r.final_difference.value, 3) : "–", range(r.final_difference, (x) => fixed(x, 3)), r.interval || "–", r.improvement ? percent(r.improvement.value) : "–", range(r.improvement, percent), number(r.scale) + (r.scale_source === "given" ? "" : " (measured)"), number(r.q), number(r.q_expected)]), [0, 1, 13]));
+  const rows = data.rows, some = (name) => rows.some((row) => row[name]), kinds = [...new Set(rows.map((row) => row.interval).filter(Boolean))];
+  const columns = [
+    ["task", (r) => r.task], ["algorithm", (r) => r.kind], ["members", (r) => r.members],
+    some("diverged") && ["diverged", (r) => r.diverged], some("missing") && ["missing", (r) => r.missing],
+    ["last step", (r) => [count(r.last_step), r.last_step]],
+    ["final return ± s.e.", (r) => [known(r.final_error) ? `${number(r.final_return)} ± ${number(r.final_error)}` : number(r.final_return), r.final_return]],
+    ["AUC", (r) => [number(r.auc), r.auc]],
+    ...(some("difference") ? [["difference of scores", (r) => signed(r.difference)], ["of the final return", (r) => signed(r.final_difference)], ["AUC improvement", (r) => spread(r.improvement, percent)], kinds.length > 1 && ["intervals", (r) => r.interval || "–"]] : []),
+  ].filter(Boolean);
+  const names = columns.map(([name]) => name), body = document.querySelector("#table .body");
+  body.append(table(names, rows.map((row) => columns.map(([, cell]) => cell(row))), { text: [0, 1, names.indexOf("intervals")] }));
+  body.append(make("p", { class: "notes" }, `Final return: the mean of the last tenth of the curve. ${some("difference") ? `Differences and improvement are to the baseline, with 95 % intervals${kinds.length === 1 ? ` (${kinds[0]})` : ""}. ` : ""}`));
+  const beliefs = table(["task", "algorithm", "scale", "", "Q", "Q if right"], rows.map((r) => [r.task, r.kind, [number(r.scale), r.scale], r.scale_source, [number(r.q), r.q], [number(r.q_expected), r.q_expected]]), { text: [0, 1, 3] });
+  body.append(make("details", {}, make("summary", {}, "scales of the tasks, and what Q believes"), beliefs, make("p", { class: "notes" }, "Scale: what scores are divided by; measured: the range of the mean curves here. Q if right: what Q would be if it were right and rewards even.")));
 }
 
 function diverged() {
   const body = document.querySelector("#diverged .body");
-  if (!data.diverged.length) { body.append(make("p", {}, "None.")); return; }
-  body.append(make("p", { class: "notes" }, "A diverged member is frozen; its last evaluation stands for the rest of its curve."), table(["task", "algorithm", "seed", "at step"], data.diverged.map((d) => [d.task, d.kind, d.seed, d.step.toLocaleString("en")]), [0, 1]));
+  if (!data.diverged.length) { drop("diverged"); return; }
+  body.append(make("p", { class: "notes" }, "A diverged member is frozen; its last evaluation stands for the rest of its curve."), table(["task", "algorithm", "seed", "at step"], data.diverged.map((d) => [d.task, d.kind, d.seed, [d.step.toLocaleString("en"), d.step]]), { text: [0, 1] }));
 }
 
 function how() {
-  const body = document.querySelector("#how .body");
+  const body = document.querySelector("#how .body"), when = (text) => (text ? text.slice(0, 16).replace("T", " ") : null);
   if (data.command) body.append(make("pre", {}, data.command));
-  body.append(table(["task", "members", "steps", "protocol", "hardware", "begun", "ended", "raw files"], data.runs.map((run) => [run.task, run.members, steps(run.steps), run.protocol, run.hardware, run.start ?? "–", run.end ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "]))]), [0, 3, 4, 7]));
-  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.tasks.length} run${group.tasks.length > 1 ? "s" : ""}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.text)));
+  body.append(table(["task", "members", "steps", "protocol", "begun (UTC)", "ended", "raw files", "hardware"], data.runs.map((run) => [run.task, run.members, [count(run.steps), run.steps], run.protocol, when(run.start) ?? "–", when(run.end) ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "])), run.hardware]), { text: [0, 3, 4, 5, 6, 7] }));
+  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.tasks.length} run${group.tasks.length > 1 ? "s" : ""}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.commands), make("pre", {}, group.text)));
 }
 
 document.getElementById("title").textContent = data.title;

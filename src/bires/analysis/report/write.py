@@ -14,6 +14,7 @@ from typing import Any
 from bires.analysis import figures, summary
 from bires.analysis.curves import Panel
 from bires.analysis.intervals import Estimate
+from bires.analysis.names import file_name
 from bires.analysis.report.content import About, content, crowded
 from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
@@ -50,7 +51,7 @@ def page(found: Found, out: Path, about: About) -> Path:
     for mark, part in {
         "__TITLE__": html.escape(about.title),
         "__STYLE__": folder.joinpath("page.css").read_text(encoding="utf-8"),
-        "__SCRIPT__": folder.joinpath("page.js").read_text(encoding="utf-8"),
+        "__SCRIPT__": "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.js", "page.js")),
         "__DATA__": data,
     }.items():
         text = text.replace(mark, part, 1)
@@ -119,7 +120,7 @@ def draw(found: Found, out: Path) -> list[Path]:
     else:
         written = figures.save_curves(panels, *paths("curves"))
     for label, rows in gains.items():
-        name = "auc" if len(gains) == 1 else f"auc-{label}"
+        name = "auc" if len(gains) == 1 else f"auc-{file_name(label)}"
         differences = [(row.task, row.difference) for row in rows if row.difference]
         ratios = [(row.task, row.improvement) for row in rows if row.improvement]
         written += figures.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))

@@ -19,6 +19,7 @@ from bires.agents import registry
 from bires.envs.adapter import probe, recipe
 from bires.errors import UserError
 from bires.machine import hardware
+from bires.rules import RULES
 from bires.runs.folder import cpu
 from bires.settings.comparison import agent_for
 from bires.tools.bench import measure
@@ -46,6 +47,7 @@ class Wish:
     seconds: float
     peers: Path | None
     planning: str | None
+    rules: bool = False
 
 
 class Subject(NamedTuple):
@@ -81,6 +83,8 @@ def bench(wish: Wish, as_json: bool) -> int:
     if peers is not None:
         found |= in_turns(subject, populations, seconds, peers)
         found["ratios"] = ratios(found)
+    if wish.rules:
+        found["rules"] = rule_costs(subject, min(populations), seconds)
     if wish.planning is not None:
         found["planning"] = costs.measured(wish.planning, seconds, max(populations))
     if as_json:
@@ -124,6 +128,24 @@ def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> 
                 }
             )
     return {"task": task, "agent": agent, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
+
+
+def rule_costs(subject: Subject, members: int, seconds: float) -> dict[str, float]:
+    """The time of an update by each rule as a multiple of that by `td`, measured in turns."""
+    task, _, agent = subject
+    plain = measure.build(task, agent, "td", members)
+    found = {"td": 1.0}
+    try:
+        for rule in [name for name in RULES if name != "td"]:
+            other = measure.build(task, agent, rule, members)
+            try:
+                rates = measure.best_rates((plain.updates, other.updates), members, seconds)
+            finally:
+                other.close()
+            found[rule] = rates[0] / rates[1]
+    finally:
+        plain.close()
+    return found
 
 
 def in_turns(
@@ -190,6 +212,9 @@ def show(found: dict[str, Any], console: Console) -> None:
     console.print(f"first update of ten members: {first['cold']:.1f} s cold, {first['cached']:.1f} s with the cache")
     if "peers" in found:
         show_peers(found, console)
+    if "rules" in found:
+        costs = ", ".join(f"{rule} {times:.2f}" for rule, times in found["rules"].items())
+        console.print(f"time of an update by each rule, in units of td's: {costs}")
     if "planning" in found:
         show_planning(found["planning"], console)
 

@@ -1,0 +1,134 @@
+"""From a rule to a step of a critic: the gradient of a rule's update, and the optimiser's step. All agents share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from bires.agents import optimisers
+from bires.agents.base import VALUE_BOUND, Diagnostics, Hyper, Slope, critic_metrics
+from bires.agents.optimisers import Averages, descend
+from bires.rules import Ahead, Needs, Values
+from bires.types import Params, Transition
+
+ESTIMATE_DECAY = 1.0
+"""β, how much the weights of an estimate of the error are drawn to zero (Ghiassian et al. 2020)."""
+
+SMALLEST = 1e-30
+"""In place of a squared norm of zero."""
+
+Ends = Callable[[Params], tuple[Values, Values, Ahead | None]]
+"""A critic's parameters → its values of both ends, the target network's, and what else the rules read."""
+
+
+class Trained(NamedTuple):
+    """A critic with its optimiser, and an estimate of its error where a rule reads one."""
+
+    params: Params
+    adam: Averages
+    estimate: Params = None
+    estimate_adam: Averages | None = None
+
+
+def with_estimate(init: Callable[[], Params], estimated: bool) -> Trained:
+    """A fresh critic, and beside it a network of the same kind where a rule reads an estimate of its error."""
+    params = init()
+    if not estimated:
+        return Trained(params, optimisers.init(params))
+    estimate = init()
+    return Trained(params, optimisers.init(params), estimate, optimisers.init(estimate))
+
+
+class Estimating(NamedTuple):
+    """An estimate h(s, a) of the error: parameters, and how they give values like those of pred."""
+
+    params: Params
+    values: Callable[[Params], jax.Array]
+
+
+def rule_slope(
+    ends: Ends, params: Params, hyper: Hyper, batch: Transition, needs: Needs, estimating: Estimating | None = None
+) -> Slope:
+    """The rule's update as a gradient: the mean over the batch, summed over critics; with pred and δ_b."""
+    rule, rest = needs.simplify(hyper.rule), (batch.reward, hyper.gamma * batch.discount, hyper.eta)
+    estimate = None if estimating is None else estimating.values(estimating.params)
+
+    def terms(params: Params) -> tuple[tuple[jax.Array, jax.Array | None], tuple[jax.Array, jax.Array]]:
+        online, target, ahead = ends(params)
+        read = (ahead or Ahead(online, target, online.succ))._replace(estimate=estimate)
+        delta, _ = rule.errors(online, target, *rest, read)
+        backward, forward = rule.terms(online, target, *rest, read)
+        return (backward, forward), (online.pred, delta)
+
+    if needs.orthogonal:
+        gradient, (pred, delta) = gradients_apart(terms, params, rule.orthogonal)
+    else:
+        gradient, (pred, delta) = jax.grad(lambda params: summed(*terms(params)), has_aux=True)(params)
+    return Slope(gradient, pred, delta, None if estimating is None else estimate_slope(estimating, delta))
+
+
+def summed(parts: tuple[jax.Array, jax.Array | None], seen: Any) -> tuple[jax.Array, Any]:
+    """The pseudo-loss out of its two terms."""
+    backward, forward = parts
+    return total(backward if forward is None else backward + forward), seen
+
+
+def gradients_apart(terms: Callable[[Params], Any], params: Params, orthogonal: bool | jax.Array) -> tuple[Params, Any]:
+    """The gradients of the two terms, taken apart and added again."""
+
+    def totals(params: Params) -> tuple[tuple[jax.Array, jax.Array], Any]:
+        (backward, forward), seen = terms(params)
+        return (total(backward), total(forward)), seen
+
+    _, pull, seen = jax.vjp(totals, params, has_aux=True)
+    zero, one = jnp.zeros(()), jnp.ones(())
+    return added(pull((one, zero))[0], pull((zero, one))[0], orthogonal), seen
+
+
+def total(loss: jax.Array) -> jax.Array:
+    """The mean over the batch, summed over critics."""
+    return jnp.sum(jnp.mean(loss, -1))
+
+
+def added(backward: Params, forward: Params, orthogonal: bool | jax.Array) -> Params:
+    """g_b + g_f, or g_b + g_f − (⟨g_b, g_f⟩ / ‖g_b‖²) g_b where the two are to be orthogonal."""
+    leaves = zip(jax.tree.leaves(backward), jax.tree.leaves(forward), strict=True)
+    along = jnp.sum(jnp.stack([jnp.vdot(b, f) for b, f in leaves]))
+    share = jnp.where(orthogonal, along / jnp.maximum(optimisers.norm(backward) ** 2, SMALLEST), 0.0)
+    return jax.tree.map(lambda b, f: b + f - share * b, backward, forward)
+
+
+def estimate_slope(estimating: Estimating, delta: jax.Array) -> Params:
+    """The gradient of ½ (δ − h)², mean over the batch, and of ½ β ‖weights‖²."""
+
+    def loss(params: Params) -> jax.Array:
+        return total(0.5 * (jax.lax.stop_gradient(delta) - estimating.values(params)) ** 2)
+
+    gradient = jax.grad(loss)(estimating.params)
+    return jax.tree.map(lambda g, w: g + ESTIMATE_DECAY * w, gradient, estimating.params)
+
+
+def improve(slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array) -> tuple[Trained, Diagnostics]:
+    """One step of a critic's optimiser, and of its estimate's, unless something is not finite or too large."""
+    seen = critic_metrics(alive, slope.pred, slope.delta)
+    largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
+    finite = jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND)
+    ok = alive & finite & reached_first_layer(slope.gradient)
+    params, adam = descend(slope.gradient, critic.adam, critic.params, rate, ok)
+    new = critic._replace(params=params, adam=adam)
+    if slope.estimate is not None:
+        assert critic.estimate_adam is not None
+        estimate, estimate_adam = descend(slope.estimate, critic.estimate_adam, critic.estimate, rate, ok)
+        new = new._replace(estimate=estimate, estimate_adam=estimate_adam)
+    return new, seen._replace(alive=ok)
+
+
+def reached_first_layer(gradient: Any) -> jax.Array:
+    """Whether a gradient is finite: a value that is not finite anywhere in the network reaches the first layer.
+
+    (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
+    """
+    return jnp.isfinite(jnp.sum(gradient.layers[0].bias))

@@ -1,0 +1,151 @@
+"""After training: read, evaluate, compare, draw, film and export runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bires.analysis import export as exporting
+from bires.analysis import figures, summary
+from bires.analysis.curves import collect
+from bires.api.spelling import as_typed, folder
+from bires.errors import UserError
+from bires.runs import run as reading
+from bires.runs.tables import Table
+from bires.settings import config as configs
+from bires.studies import reporting
+from bires.tools import evaluating, video
+from bires.tools.video import Played
+
+
+class Run(reading.Run):
+    """A run folder, which one command made and can continue; open one with `bires.load`.
+
+    ``path`` is the folder, ``manifest`` what `manifest.json` holds, ``config`` the run's settings, and ``members``,
+    ``evaluations`` and ``metrics`` are tables, read from the folder whenever they are asked for.
+    """
+
+    @as_typed
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(folder("path", path))
+
+    @as_typed
+    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
+        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
+        return super().policy(member)
+
+    @as_typed
+    def summary(self) -> Table:
+        """One row per kind of member: final return, AUC, and what it improves on its baseline.
+
+        ``improvement`` is the AUC improvement, ``improvement_low`` and ``improvement_high`` its 95 % interval (nan for
+        the baseline itself, and where no algorithm learned the task). The columns are those of a report's summary.csv.
+        """
+        return summary.as_table(summary.find(collect([self])).rows)
+
+    @as_typed
+    def figure(self) -> Any:
+        """Learning curves with mean and standard error, as a Matplotlib figure: `run.figure().savefig("a.png")`."""
+        return figures.curves_figure(collect([self]))
+
+    @as_typed
+    def evaluate(
+        self, *, episodes: int = 20, members: int | Iterable[int] | None = None, workers: int | None = None
+    ) -> Table:
+        """`bires.evaluate` of this run."""
+        return evaluate(self, episodes=episodes, members=members, workers=workers)
+
+
+RunLike = str | os.PathLike[str]
+"""A run, or its folder."""
+
+
+@as_typed
+def load(path: RunLike) -> Run:
+    """Opens a run folder."""
+    return Run(path)
+
+
+@as_typed
+def evaluate(
+    run: RunLike, *, episodes: int = 20, members: int | Iterable[int] | None = None, workers: int | None = None
+) -> Table:
+    """Evaluates the members of a run, or some of them, at its newest checkpoint: one row per member.
+
+    ``episodes`` are those of each member, without exploration noise. ``workers`` are environment processes (0: none,
+    None: chosen by size). A member whose environment raises has no row.
+    """
+    chosen = () if members is None else tuple(configs.several(members))
+    if members is not None and not chosen:
+        raise UserError("members was given no number; accepted: one or several, or None for all of them.")
+    return evaluating.evaluate_run(Run(run), episodes, chosen, workers).table
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `report` wrote, and its numbers."""
+
+    path: Path
+    """report.html; figures (png, svg, pdf) and tables (csv) are beside it."""
+    summary: Table
+    """One row per task and kind of member; see `Run.summary`."""
+    totals: Table
+    """One row per group of tasks and kind of member: each against its baseline, over all tasks."""
+
+
+@as_typed
+def report(
+    runs: RunLike | Iterable[RunLike], *, out: str | os.PathLike[str] = "report", study: str | None = None
+) -> Report:
+    """Writes report.html, figures and tables of runs (or of folders that hold some); one panel per task.
+
+    The paper's claims are judged for the ``study`` that is named, or where `bires reproduce` made all of the runs.
+    """
+    found, where = opened(runs), folder("out", out)
+    named = f", study={study!r}" if study else ""
+    made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")
+    return Report(where / "report.html", summary.as_table(made.rows), summary.as_table(made.totals))
+
+
+@as_typed
+def play(run: RunLike, *, member: int = 0, episode: int = 0, path: str | os.PathLike[str] | None = None) -> Played:
+    """Films one noise-free episode of a member at the newest checkpoint, without a display.
+
+    ``episode`` is its number in an evaluation, whose start it has. ``path`` is where to write, .mp4 (needs
+    `bires[video]`) or .gif; by default member-M.mp4, or .gif, in the run folder.
+    """
+    where = Run(run)
+    number, which = configs.proper("episode", episode, int), configs.proper("member", member, int)
+    if number < 0:
+        raise UserError(f"--episode was given {episode}; accepted: whole numbers from 0.")
+    default = where.path / f"member-{which}.{'mp4' if video.has_ffmpeg() else 'gif'}"
+    return video.play(where, which, number, default if path is None else folder("path", path))
+
+
+@as_typed
+def export(
+    runs: RunLike | Iterable[RunLike],
+    *,
+    to: Literal["tensorboard", "wandb"] = "tensorboard",
+    out: str | os.PathLike[str] | None = None,
+    project: str = "bires",
+) -> Path:
+    """Writes the curves of runs for TensorBoard or Weights & Biases (offline), and returns the folder they are in."""
+    configs.proper("to", to, Literal["tensorboard", "wandb"])
+    where = folder("out", out if out is not None else ("tensorboard" if to == "tensorboard" else "."))
+    exporting.export(opened(runs), to, where, project)
+    return where
+
+
+def opened(runs: RunLike | Iterable[RunLike]) -> list[reading.Run]:
+    """The runs that were named: by folders, by folders of them, or as they are."""
+    single = isinstance(runs, str | os.PathLike) or not isinstance(runs, Iterable)
+    given = [folder("runs", one) for one in ([runs] if single else runs)]  # type: ignore[union-attr]
+    if not given:
+        raise UserError("runs was given nothing; accepted: one or more runs, run folders, or folders of them.")
+    return [reading.Run(path) for one in given for path in reading.run_folders(one)[0]]

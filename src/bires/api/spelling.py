@@ -1,0 +1,66 @@
+"""Messages as a caller of functions reads them: `steps`, where the command line says `--steps`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from bires.errors import UserError
+from bires.settings.options import Stopped
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
+"""What is to be typed into a shell stays as it is."""
+NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
+NAMES = re.compile(r"--(agent|algorithm|planner|rule|study|to) (?!was |is |are |and |or )([\w:.-]*\w)")
+PLACES = re.compile(r"--out (\S+)(?= \()")
+SWITCHES = re.compile(r"--(keep-going)\b")
+FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
+
+
+def as_typed(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, with arguments in its errors as they are spelled in Python."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (UserError, Stopped) as error:
+            error.args = (in_python(str(error)),)
+            raise
+
+    return called
+
+
+def in_python(message: str) -> str:
+    """A message with `--steps 5` as `steps=5`, and `--eval-every` as `eval_every`."""
+    return "".join(part if i % 2 else translated(part) for i, part in enumerate(COMMAND.split(message)))
+
+
+def translated(text: str) -> str:
+    text = NUMBERS.sub(lambda found: f"{argument(found[1])}={values(found[2].split())}", text)
+    text = NAMES.sub(lambda found: f"{found[1]}={found[2]!r}", text)
+    text = PLACES.sub(lambda found: f"out={found[1]!r}", text)
+    text = SWITCHES.sub(lambda found: f"{argument(found[1])}=True", text)
+    return FLAGS.sub(lambda found: argument(found[1]), text)
+
+
+def argument(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def values(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"({', '.join(words)})"
+
+
+def folder(name: str, value: Any) -> Path:
+    """An argument that names a folder, as a path."""
+    if isinstance(value, str | os.PathLike) and str(value):
+        return Path(value)
+    raise UserError(f"{name} was given {value!r}; accepted: the path of a folder, or a run.")

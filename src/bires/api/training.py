@@ -1,0 +1,233 @@
+"""Training: a new run, a comparison, more of an old run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from bires.api.results import Run
+from bires.api.spelling import as_typed, folder
+from bires.errors import UserError
+from bires.runs import run as reading
+from bires.runs.checkpoint import Store
+from bires.runs.folder import Folder
+from bires.runs.lock import Lock
+from bires.settings import config as configs
+from bires.settings.comparison import compared
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.options import Cohorts, Options, Stopped
+from bires.training.display import Display
+from bires.training.launch import newest
+from bires.training.plan import make_plan
+from bires.training.start import default_out, start
+
+Names = str | Iterable[str]
+"""One name, or several: a grid."""
+Numbers = float | Iterable[float]
+"""One number, or several: a grid."""
+Whole = int | float
+"""A whole number, which may be written 1e6."""
+
+
+@as_typed
+def train(
+    task: str,
+    *,
+    algorithm: Names | None = None,
+    rule: Names | None = None,
+    planner: Names | None = None,
+    eta: Numbers | None = None,
+    seeds: Whole | None = None,
+    seed: Numbers | None = None,
+    gamma: Numbers | None = None,
+    steps: Whole | None = None,
+    warmup: Whole | None = None,
+    eval_every: Whole | None = None,
+    eval_episodes: Whole | None = None,
+    batch: Whole | None = None,
+    replay: Whole | None = None,
+    update_every: Whole | None = None,
+    hidden: Iterable[int] | int | None = None,
+    protocol: Literal["modern", "paper"] | None = None,
+    log_every: Whole | None = None,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    cohorts: Cohorts = Options.cohorts,
+    checkpoint_minutes: float = Options.checkpoint_minutes,
+    keep_going: bool = False,
+    quiet: bool = False,
+    **own: Any,
+) -> Run:
+    """Trains a population and returns its run; calling it again with the same ``out`` continues it.
+
+        run = bires.train("walker-stand", algorithm=["ddpg", "bi-res-ddpg"], eta=0.05, seeds=5, steps=1e5, tau=5e-3)
+
+    Arguments up to ``log_every`` are the fields of `bires.settings.config.Config`; None is the default there. Several
+    values of one make a grid, and every combination is a member. ``seeds=5`` is short for ``seed=range(5)``.
+
+    ``own``: the settings of the agent, of planners and of the family of environments are keywords, too, such as
+    ``tau=5e-3`` or ``model="learned"``. `bires list settings` names them; an agent of your own brings its own.
+
+    ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes`` and
+    ``keep_going`` are those of `bires.settings.options.Options` and change no result; ``quiet`` prints nothing.
+
+    Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
+    """
+    common = {
+        "algorithm": algorithm,
+        "rule": rule,
+        "planner": planner,
+        "eta": eta,
+        "seeds": seeds,
+        "seed": seed,
+        "gamma": gamma,
+        "steps": steps,
+        "warmup": warmup,
+        "eval_every": eval_every,
+        "eval_episodes": eval_episodes,
+        "batch": batch,
+        "replay": replay,
+        "update_every": update_every,
+        "hidden": hidden,
+        "protocol": protocol,
+        "log_every": log_every,
+    }
+    given = {name: value for name, value in common.items() if value is not None}
+    config = make_config(task, {**given, **own})
+    return carried_out(config, out, make_options(workers, cohorts, checkpoint_minutes, keep_going), quiet)
+
+
+@as_typed
+def compare(
+    task: str,
+    *,
+    agent: str | None = None,
+    algorithm: Names | None = None,
+    rule: Names | None = None,
+    planner: Names | None = None,
+    eta: Numbers | None = None,
+    seeds: Whole | None = None,
+    seed: Numbers | None = None,
+    gamma: Numbers | None = None,
+    steps: Whole | None = None,
+    warmup: Whole | None = None,
+    eval_every: Whole | None = None,
+    eval_episodes: Whole | None = None,
+    batch: Whole | None = None,
+    replay: Whole | None = None,
+    update_every: Whole | None = None,
+    hidden: Iterable[int] | int | None = None,
+    protocol: Literal["modern", "paper"] | None = None,
+    log_every: Whole | None = None,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    cohorts: Cohorts = Options.cohorts,
+    checkpoint_minutes: float = Options.checkpoint_minutes,
+    keep_going: bool = False,
+    quiet: bool = False,
+    **own: Any,
+) -> Run:
+    """`train` with an agent and its Bi-Res version on the same seeds (five, unless said otherwise).
+
+        run = bires.compare("walker-stand", steps=1e5)
+        run.summary()  # final returns, AUC, and the AUC improvement with its interval
+
+    ``agent`` is ddpg, td3, sac, dqn or MODULE:NAME; without it, the first of these for the task's actions. All other
+    arguments are those of `train`.
+    """
+    if algorithm is None:
+        algorithm = compared(task, agent)
+    elif agent is not None:
+        raise UserError(
+            "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
+        )
+    return train(
+        task,
+        algorithm=algorithm,
+        rule=rule,
+        planner=planner,
+        eta=eta,
+        seeds=5 if seeds is None and seed is None else seeds,
+        seed=seed,
+        gamma=gamma,
+        steps=steps,
+        warmup=warmup,
+        eval_every=eval_every,
+        eval_episodes=eval_episodes,
+        batch=batch,
+        replay=replay,
+        update_every=update_every,
+        hidden=hidden,
+        protocol=protocol,
+        log_every=log_every,
+        out=out,
+        workers=workers,
+        cohorts=cohorts,
+        checkpoint_minutes=checkpoint_minutes,
+        keep_going=keep_going,
+        quiet=quiet,
+        **own,
+    )
+
+
+@as_typed
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    steps: Whole | None = None,
+    workers: int | None = None,
+    cohorts: Cohorts = Options.cohorts,
+    checkpoint_minutes: float = Options.checkpoint_minutes,
+    keep_going: bool = False,
+    quiet: bool = False,
+) -> Run:
+    """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
+
+    It ends where it was to end, or after ``steps`` in all, as if it had begun so.
+    """
+    where = folder("path", path)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going)
+    if steps is not None:
+        lengthen(where, configs.proper("steps", steps, int))
+    return carried_out(reading.Run(where).config, where, options, quiet)
+
+
+def make_options(workers: int | None, cohorts: Cohorts, checkpoint_minutes: float, keep_going: bool) -> Options:
+    """How a run is carried out, checked."""
+    if workers is not None and configs.proper("workers", workers, int) < 0:
+        raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
+    minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
+    return Options(workers, configs.proper("cohorts", cohorts, Cohorts), minutes, keep_going)
+
+
+def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool) -> Run:
+    """Trains, and returns the run; if it is stopped, the error says how to go on."""
+    path = default_out(config.task) if out is None else folder("out", out)
+    try:
+        return Run(start(config, path, options, Display(quiet=quiet)).path)
+    except Stopped as stopped:
+        stopped.args = (f"{stopped}; continue with bires.resume({str(path)!r})",)
+        raise
+
+
+def lengthen(path: Path, steps: int) -> None:
+    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so."""
+    run = reading.Run(path)
+    run.require_resumable()
+    if steps < run.config.steps:
+        raise UserError(
+            f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
+        )
+    if not Store(path).steps():
+        raise UserError(
+            f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
+        )
+    if steps > run.config.steps:
+        plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
+        with Lock(path, Options.patience):
+            newest(plan, Folder(path))  # or it cannot go on, and is left as it is
+            Folder(path).lengthen(steps, plan.members)

@@ -1,0 +1,120 @@
+"""The rivals of the paper's rules in every agent: estimates of the error, orthogonal gradients, mixed populations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bires
+from bires import rules
+from bires.agents import ddpg, dqn
+from bires.agents.base import Design, Hyper
+from bires.agents.networks import actor, choices, critic
+from bires.agents.slopes import ESTIMATE_DECAY, added
+from bires.rules import PAPER, RULES
+from bires.types import Space
+from tests.helpers import DDPG_HIDDEN, DDPG_SPACE, ddpg_batch
+
+RIVALS = [name for name in RULES if name not in PAPER]
+GAMMA, ETA = 0.9, 0.3
+CHOICES = Space(3, 1, (0.0,), (3.0,), choices=4)
+DQN_OWN = {"optimiser": "adam", "max_grad_norm": 0.0, "double_q": False}
+
+
+def hyper_of(name, **own):
+    numbers = {key: jnp.float32(x) for key, x in own.items()}
+    return Hyper(jax.tree.map(jnp.asarray, RULES[name]), jnp.float32(ETA), jnp.float32(GAMMA), numbers)
+
+
+def learner_of(*names, seed=1):
+    """DDPG's learner for some rules, with targets of their own; the first weights are those of the plain learner."""
+    estimated = rules.needs(RULES[name] for name in names).estimated
+    state = ddpg.init(np.random.default_rng(seed), DDPG_SPACE, DDPG_HIDDEN, estimated=estimated)
+    other = ddpg.init(np.random.default_rng(seed + 1), DDPG_SPACE, DDPG_HIDDEN)
+    scaled = jax.tree.map(lambda leaf: 30 * leaf, (state.critic, other.critic, other.actor))
+    state = state._replace(critic=scaled[0], target_critic=scaled[1], target_actor=scaled[2])
+    return state if state.estimate is None else state._replace(estimate=jax.tree.map(lambda x: 30 * x, state.estimate))
+
+
+def flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+def slope_of(name, *among):
+    names = (name, *among)
+    batch = ddpg_batch(np.random.default_rng(3))
+    needs = rules.needs(RULES[one] for one in names)
+    return ddpg.critic_slope(learner_of(*names), hyper_of(name), batch, needs), batch
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_is_the_same_alone_and_among_all_rules(name):
+    alone, among = slope_of(name)[0], slope_of(name, *RULES)[0]
+    np.testing.assert_allclose(flat(alone.gradient), flat(among.gradient), atol=1e-5)
+
+
+def test_orthogonal_gradients_are_bis_without_what_lies_along_the_backward_one():
+    bi, ortho, backward = (flat(slope_of(name)[0].gradient) for name in ("bi", "ortho", "td"))
+    forward = bi - backward
+    assert abs(forward @ backward) > 1e-3 * np.linalg.norm(forward) * np.linalg.norm(backward)
+    left = ortho - backward
+    assert abs(left @ backward) < 1e-4 * np.linalg.norm(left) * np.linalg.norm(backward)
+    expected = forward - (forward @ backward) / (backward @ backward) * backward
+    assert np.linalg.norm(left - expected) < 1e-4 * np.linalg.norm(expected)
+
+
+def test_a_zero_backward_gradient_makes_no_division_by_zero():
+    found = added({"w": jnp.zeros(3)}, {"w": jnp.ones(3)}, jnp.array(True))
+    np.testing.assert_array_equal(found["w"], np.ones(3))
+
+
+def test_qrc_corrects_by_its_estimate_which_learns_the_error():
+    """Against a transcription: g = mean [−δ ∇Q(s, a) + γ h ∇Q(s', a')], and h's gradient with its weight decay."""
+    state, (found, batch) = learner_of("qrc"), slope_of("qrc")
+    d = GAMMA * batch.discount
+    action = actor(state.actor, batch.next_observation)
+    h = critic(state.estimate, batch.observation, batch.action)
+    error = (
+        batch.reward
+        + d * critic(state.critic, batch.next_observation, action)
+        - critic(state.critic, batch.observation, batch.action)
+    )
+    np.testing.assert_allclose(found.delta, error, rtol=1e-5)
+
+    def pseudo(params):
+        pred = critic(params, batch.observation, batch.action)
+        return jnp.mean(-error * pred + d * h * critic(params, batch.next_observation, action))
+
+    np.testing.assert_allclose(flat(found.gradient), flat(jax.grad(pseudo)(state.critic)), atol=1e-5)
+
+    def regression(params):
+        weights = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
+        loss = 0.5 * (error - critic(params, batch.observation, batch.action)) ** 2
+        return jnp.mean(loss) + 0.5 * ESTIMATE_DECAY * weights
+
+    np.testing.assert_allclose(flat(found.estimate), flat(jax.grad(regression)(state.estimate)), rtol=1e-4, atol=1e-5)
+
+
+def test_minto_for_choices_takes_the_minimum_before_the_maximum():
+    design = Design(CHOICES, (8, 8), DQN_OWN, rules.needs([RULES["minto"]]))
+    rng = np.random.default_rng(0)
+    state = dqn.init(rng, design)._replace(target=dqn.init(rng, design).online)
+    batch = ddpg_batch(rng)._replace(action=jnp.asarray(rng.integers(0, 4, (8, 1)), jnp.float32))
+    found = dqn.gradient(state, hyper_of("minto"), batch, design)
+    online, target = (choices(p, CHOICES, batch.next_observation) for p in (state.online, state.target))
+    pred = choices(state.online, CHOICES, batch.observation)[np.arange(8), np.asarray(batch.action[:, 0], int)]
+    least = np.minimum(online, target).max(-1)
+    assert not np.allclose(least, np.minimum(np.max(online, -1), np.max(target, -1)))
+    np.testing.assert_allclose(found.delta, batch.reward + GAMMA * batch.discount * least - pred, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac", "dqn"])
+def test_rivals_train_in_one_population_by_name(agent, tmp_path, quick):
+    """Each has a name; those that read η have one; the estimates are there only where a member reads them."""
+    task = "CartPole-v1" if agent == "dqn" else "Pendulum-v1"
+    names = [f"{name}-{agent}" for name in RIVALS]
+    run = bires.train(task, algorithm=[agent, *names], out=tmp_path / "run", **quick)
+    assert run.members["algorithm"].tolist() == [agent, *names]
+    etas = dict(zip(run.members["algorithm"].tolist(), run.members["eta"].tolist(), strict=True))
+    assert {name for name, eta in etas.items() if eta == eta and eta != ""} == {f"ortho-{agent}", f"fr-{agent}"}
+    assert [row["status"] for row in run.members.rows()] == ["finished"] * len(etas)

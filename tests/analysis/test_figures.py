@@ -1,0 +1,95 @@
+"""Figures: small files, names as text, axes as long as the runs."""
+
+import pytest
+from PIL import Image
+
+from bires.analysis import figures
+from bires.analysis.curves import collect
+from bires.analysis.intervals import Estimate
+from bires.analysis.names import elided, file_name
+from bires.envs.tasks import SHORT
+from bires.settings.keywords import changed
+from tests.synthetic import PAIR, make_run, three_runs
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were written, as Matplotlib has them."""
+    kept, save = [], figures.save
+
+    def keep(figure, *rest):
+        kept.append(figure)
+        return save(figure, *rest)
+
+    monkeypatch.setattr(figures, "save", keep)
+    return kept
+
+
+def test_a_figure_of_all_tasks_is_small_and_has_one_legend(tmp_path, drawn):
+    config = changed(PAIR, steps=100_000, warmup=10_000, eval_every=5_000)
+    panels = collect([make_run(tmp_path / task, changed(config, task=task)) for task in SHORT])
+    (path,) = figures.save_curves(panels, tmp_path / "curves.png")
+    assert path.stat().st_size < 500_000
+    with Image.open(path) as image:
+        assert image.mode == "P"
+        assert image.width > 1800
+    (figure,) = drawn
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ddpg", "bi-res-ddpg(0.05)"]
+    assert not any(ax.get_legend() for ax in figure.axes)
+
+
+def test_many_lines_have_bars_in_place_of_bands_and_a_legend_beside_them(tmp_path, drawn):
+    config = changed(PAIR, algorithm=("bi-res-ddpg",), eta=(0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0))
+    figures.save_curves(collect([make_run(tmp_path / "a", config)]), tmp_path / "a.png")
+    figures.save_curves(collect(three_runs(tmp_path / "few")), tmp_path / "b.png")
+    many, few = drawn
+    assert [len(ax.containers) for ax in many.axes] == [7]
+    assert len(many.legends[0].get_texts()) == 7
+    assert [len(ax.containers) for ax in few.axes] == [0, 0, 0]
+    assert "bi-res-ddpg(0.05) (n=3, 1 diverged)" in [t.get_text() for t in few.axes[1].get_legend().get_texts()]
+
+
+def test_the_axis_of_steps_ends_with_the_run_where_all_diverged(tmp_path, drawn):
+    config = changed(PAIR, steps=4000, eval_every=500)
+    run = make_run(tmp_path / "a", config, diverged=dict.fromkeys(range(6), 700))
+    figures.save_curves(collect([run]), tmp_path / "a.png")
+    assert drawn[0].axes[0].get_xlim()[1] > 4000
+    assert "4k" in [text.get_text() for text in drawn[0].axes[0].get_xticklabels()]
+
+
+def test_names_are_no_mathematics_and_fit(tmp_path, drawn):
+    name = "a$\\frac{1}{$ and $x^2$" + "x" * 200
+    (panel,) = collect([make_run(tmp_path / "a", changed(PAIR, task=name))])
+    figures.save_curves([panel], tmp_path / "curves.png", tmp_path / "curves.svg", tmp_path / "curves.pdf")
+    gains = [(name, Estimate(0.5, 0.2, 0.9)), (f"{name}2", Estimate(-0.5, -0.9, 3.0))]
+    figures.save_bars([panel], gains, gains, name, tmp_path / "bars.png")
+    for figure in drawn:
+        high = figure.get_size_inches()[1]
+        assert all(ax.get_position().height * high > 1.5 for ax in figure.axes)
+    assert elided("abcdef", 4) == "…def"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("bi-res-dqn(0.05) critic_lr=0.001", "bi-res-dqn(0.05) critic_lr=0.001"),
+        ("../../x", "..-..-x"),
+        ("..", "-"),
+        ("a\\b:c\n", "a-b-c-"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_names_of_files_lead_nowhere_else(name, file):
+    assert file_name(name) == file
+
+
+@pytest.mark.parametrize(
+    ("gain", "says"),
+    [(Estimate(0.5, 0.2, 0.9), ""), (Estimate(3.0, 0.2, 9.0), "\n(logarithmic beyond 100 %)")],
+)
+def test_bars_say_where_their_axis_is_logarithmic(gain, says, tmp_path, drawn):
+    panels = collect([make_run(tmp_path / "a", PAIR)])
+    figures.save_bars(panels, [("a", gain)], [("a", gain)], "x", tmp_path / "bars.png")
+    assert drawn[0].axes[1].get_ylabel() == f"improvement of the AUC{says}"
+    ticks = [text.get_text() for text in drawn[0].axes[1].get_yticklabels()]
+    assert len(set(ticks)) == len(ticks) > 2
