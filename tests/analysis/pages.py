@@ -16,7 +16,7 @@ def make_page(runs, out, command="", study=None):
 
 
 def show(page, path: Path):
-    """Opens a page in the browser; how many seconds it took."""
+    """Opens a page in the browser."""
     page.goto(path.resolve().as_uri())
     page.wait_for_selector("body[data-ready=yes]")
 
