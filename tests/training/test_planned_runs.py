@@ -212,6 +212,7 @@ def test_the_oracle_of_a_task_without_a_physics_state_is_refused(tmp_path, quick
     task = "MountainCarContinuous-v0"
     with pytest.raises(bires.UserError, match="--model learned"):
         bires.train(task, algorithm="dyna-ddpg", out=tmp_path / "run", **quick)
+    quick |= {"eval_every": 60}
     bires.train(task, algorithm="dyna-ddpg", model="learned", model_scale="small", out=tmp_path / "b", **quick)
 
 
