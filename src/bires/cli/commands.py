@@ -288,9 +288,16 @@ def show(run: Run, display: Display) -> None:
     from bires.analysis.summary import as_json, of_run, picture, rich_table
 
     rows = of_run(run)
-    path = picture(run)
-    (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
-    display.event("done", run=str(run.path), summary=as_json(rows), picture=str(path))
+    path: Path | None = run.path / "curves.png"
+    try:
+        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+        picture(run)
+    except OSError as error:  # as on a full disk: the run itself is whole
+        path = None
+        what = f"summary.json or curves.png cannot be written ({error.strerror})"
+        display.say(f"{what}; make room, then `bires resume {run.path}`")
+    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))
-        display.console.print(f"learning curves: {path}", soft_wrap=True)
+        if path:
+            display.console.print(f"learning curves: {path}", soft_wrap=True)

@@ -38,7 +38,7 @@ class LoopState(Protocol):
     metrics: Appender
 
 
-class Part(NamedTuple):
+class CohortSnapshot(NamedTuple):
     """A cohort's part of a checkpoint."""
 
     state: dict[str, np.ndarray]
@@ -48,11 +48,11 @@ class Part(NamedTuple):
     """What the replay gained."""
 
 
-def part_of(cohort: Cohort, start: int, stop: int) -> Part:
+def snapshot_of(cohort: Cohort, start: int, stop: int) -> CohortSnapshot:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
     rows = {**rings(state.storage), **(cohort.bridge.simulator.states if cohort.bridge.simulator else {})}
-    return Part(
+    return CohortSnapshot(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
         {name: getattr(cohort.bridge, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
@@ -64,7 +64,7 @@ def capture(loop: LoopState) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
     oldest = max(0, loop.step - loop.plan.capacity)
     start = max(loop.segments[-1].stop if loop.segments else 0, oldest)
-    parts: list[Part] = loop.runner.each(part_of, start, loop.step)
+    parts: list[CohortSnapshot] = loop.runner.each(snapshot_of, start, loop.step)
     arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
     arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
     running = [one for part in parts for one in part.running]
