@@ -3,6 +3,7 @@
 Importing this module registers them with Gymnasium.
 """
 
+import time
 from typing import Any
 
 import gymnasium
@@ -78,6 +79,18 @@ class Target(Probe):
 
     def step(self, action):
         return self.observe(0.0), -float((action[0] - 0.5) ** 2), True, False, {}
+
+
+class Endless(Probe):
+    """Never ends, and takes its time."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        time.sleep(0.005)
+        return self.observe(0.0), 0.0, False, False, {}
 
 
 class Counted(Clock):
@@ -242,6 +255,7 @@ for kind in (
     ConstantReward,
     TwoSteps,
     Clock,
+    Endless,
     Counted,
     Target,
     Slides,

@@ -194,6 +194,7 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undistur
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.evaluation.LOOK_S", float("inf"))
     config = configured(quick)
     stops, step = [], 0
     for moment in (19, 20, 20, 21, 30, 31, 40, 59):

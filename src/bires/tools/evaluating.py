@@ -64,7 +64,7 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
         failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
     finally:
         pool.close()
-    rows = [row for row in rows if row[0] not in failed]
+    rows = [row for row in rows or () if row[0] not in failed]
     if not rows:
         member, text = next(iter(failed.items()))
         raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
