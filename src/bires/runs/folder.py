@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -136,6 +137,17 @@ class Folder:
             values = [cell(value) for value in member.row().values()]
             writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
         write_whole(self.path / "members.csv", text.getvalue())
+
+    def withdraw(self) -> None:
+        """Removes what `create` and `open` wrote, and the folder if nothing else is there: the run never began."""
+        for name in ("manifest.json", "members.csv", "evaluations.csv", "metrics.csv"):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / f"{name}.part").unlink(missing_ok=True)
+        for text in (self.path / "errors").glob("member-*.txt"):  # the error itself holds it
+            text.unlink()
+        for folder in ("errors", "checkpoints"):
+            with suppress(OSError):  # not there, or not empty
+                (self.path / folder).rmdir()
 
     def finish(self) -> None:
         data = json.loads((self.path / "manifest.json").read_text())
