@@ -145,14 +145,17 @@ def test_who_cannot_be_evaluated_is_left_out(tmp_path):
     assert all(isinstance(row["q_mean"], float) for row in rows)
 
 
-def test_json_is_json_and_quiet_is_quiet(tmp_path):
+def test_json_is_json_also_when_quiet(tmp_path):
     done = typed("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
     quiet = typed("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
-    assert quiet.stdout == ""
+    assert [json.loads(line)["event"] for line in quiet.stdout.splitlines()][-1] == "done"
+    assert quiet.stderr == ""
+    again = typed("resume", str(tmp_path / "b"), "--quiet")
+    assert (again.stdout, again.stderr) == ("", "")
 
 
 def test_listing():

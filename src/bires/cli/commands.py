@@ -288,9 +288,14 @@ def show(run: Run, display: Display) -> None:
     from bires.analysis.summary import as_json, of_run, picture, rich_table
 
     rows = of_run(run)
-    path = picture(run)
-    (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
-    display.event("done", run=str(run.path), summary=as_json(rows), picture=str(path))
+    path: Path | None = None
+    try:
+        path = picture(run)
+        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+    except OSError as error:  # a finished run may lie where nothing can be written
+        display.warn(f"the picture and summary.json of {run.path} cannot be written ({error.strerror})")
+    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))
-        display.console.print(f"learning curves: {path}", soft_wrap=True)
+        if path is not None:
+            display.console.print(f"learning curves: {path}", soft_wrap=True)
