@@ -93,6 +93,16 @@ class Endless(Probe):
         return self.observe(0.0), 0.0, False, False, {}
 
 
+class Forgetful(Clock):
+    """Every one that is built starts elsewhere, whatever the seed."""
+
+    def __init__(self) -> None:
+        self.start = np.random.default_rng().uniform()
+
+    def observe(self, value: float) -> np.ndarray:
+        return super().observe(self.start)
+
+
 class Counted(Clock):
     """The same; it counts how many of it were built."""
 
@@ -256,6 +266,7 @@ for kind in (
     TwoSteps,
     Clock,
     Endless,
+    Forgetful,
     Counted,
     Target,
     Slides,

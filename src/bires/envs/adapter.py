@@ -35,8 +35,10 @@ class Environment:
     `modern` scales continuous actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to them.
     """
 
-    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None) -> None:
+    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None, limited: bool = False) -> None:
         self._env = env
+        self.limited = limited
+        """Whether `bires.envs.limits` gave it a time limit, as it had none."""
         self.space = space_of(env, protocol, pixels)
         self._dtype = self.space.dtype
         self._convert = from_index(env.action_space) if self.space.choices else from_box(env.action_space, protocol)
@@ -158,19 +160,22 @@ class Recipe:
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
 
-        from bires.envs import suite
+        from bires.envs import limits, suite
 
         if self.family is not None:
             if self.module is not None:
                 families.load(self.module)
             family = families.FAMILIES[self.family]
-            return Environment(family.build(self.id, self.settings), self.protocol, family.seen(self.id))
+            env = family.build(self.id, self.settings)
+            cut = self.module is not None and not limits.has_limit(env)  # the package's own have theirs
+            return Environment(limits.limited(env) if cut else env, self.protocol, family.seen(self.id), cut)
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
-        return Environment(env, self.protocol)
+        cut = not limits.has_limit(env)
+        return Environment(limits.limited(env) if cut else env, self.protocol, limited=cut)
 
     def make(self, render: bool = False) -> Any:
         """The environment as Gymnasium has it."""
