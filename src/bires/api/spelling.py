@@ -20,7 +20,7 @@ COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
 NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
 NAMES = re.compile(r"--(agent|algorithm|planner|rule|study|to) (?!was |is |are |and |or )([\w:.-]*\w)")
 PLACES = re.compile(r"--out (\S+)(?= \()")
-SWITCHES = re.compile(r"--(keep-going)\b")
+SWITCHES = re.compile(r"--(keep-going|trust)\b")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 

@@ -53,4 +53,4 @@ def weights(layers: Sequence[int]) -> int:
 
 def plans(config: Config) -> bool:
     """Whether models are learned."""
-    return config.own["model"] == "learned"
+    return bool(config.own["model"] == "learned")

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bires.errors import UserError
 from bires.runs.tables import read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
@@ -157,7 +158,11 @@ class Folder:
     def lengthen(self, steps: int, members: Sequence[Member]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
         table = read_csv(self.path / "members.csv")
-        diverged = {int(row["member"]): int(row["diverged_at"]) for row in table.rows() if row["status"] == "diverged"}
+        try:
+            gone = [row for row in table.rows() if row["status"] == "diverged"]
+            diverged = {int(row["member"]): int(row["diverged_at"]) for row in gone}
+        except (KeyError, ValueError) as error:
+            raise UserError(f"{self.path / 'members.csv'} cannot be read ({error}). Put a good copy back.") from error
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None

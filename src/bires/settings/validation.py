@@ -51,11 +51,16 @@ def validate(config: Config) -> None:
     require_finite(config)
     require_within("eta", config.eta)
     require_within("gamma", config.gamma)
-    for name in COUNTS:
-        require_count(name, getattr(config, name), int(min(BOUNDS[name].high, LARGEST - 1)))
+    require_counts(config)
     require_agent(config)
     require_distinct(config)
     require_steps(config)
+
+
+def require_counts(config: Config) -> None:
+    """Refuses numbers of things that cannot be."""
+    for name in COUNTS:
+        require_count(name, getattr(config, name), int(min(BOUNDS[name].high, LARGEST - 1)))
 
 
 def require_count(name: str, value: int, most: int) -> None:

@@ -11,6 +11,7 @@ from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
+from bires.runs.trust import NAMED, read_manifest
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -35,6 +36,7 @@ class CannotGoOn(Stopped):
 
 ATTEMPTS = 3
 """How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
+ADVICE = "Give another --out, or the same configuration to continue that run."
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached."""
 
@@ -52,8 +54,9 @@ def begin_or_continue(
     """
     folder = Folder(out)
     if (out / "manifest.json").exists():
+        require_same_names(out, config)
         run = Run(out)
-        require_same(run, config, "Give another --out, or the same configuration to continue that run.")
+        require_same(run, config, ADVICE)
         if run.finished:
             begin(grid.members(config))
             options.say(f"{out} is finished: {config.steps} steps.")
@@ -98,6 +101,16 @@ def require_same(run: Run, config: Config, advice: str) -> None:
     if differences:
         text = "\n  ".join([f"{run.path} holds a run with another configuration; nothing was changed.", *differences])
         raise UserError(f"{text}\n{advice}")
+
+
+def require_same_names(out: Path, config: Config) -> None:
+    """Refuses a folder whose run has another task, algorithm, rule or planner, before any module of its is imported."""
+    there, now = read_manifest(out)["config"], configs.to_json(config)
+    names = {name: there.get(name, now[name]) for name in NAMED}
+    differences = configs.difference(names, {name: now[name] for name in NAMED})
+    if differences:
+        text = "\n  ".join([f"{out} holds a run with another configuration; nothing was changed.", *differences])
+        raise UserError(f"{text}\n{ADVICE}")
 
 
 def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
