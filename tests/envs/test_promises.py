@@ -11,7 +11,6 @@ from bires.envs.repeating import repeats
 from tests.helpers import PROBE, typed
 
 SMALL = ("--steps", "20", "--warmup", "10", "--eval-every", "20", "--eval-episodes", "1", "--hidden", "8", "8")
-SMALL = (*SMALL, "--batch", "8", "--workers", "0")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,9 @@ def test_a_task_that_does_not_repeat_is_noticed(task, expected):
 
 
 def test_a_run_that_will_not_be_exact_says_so(tmp_path):
-    done = typed("train", f"{PROBE}Forgetful-v0", *SMALL, "--out", str(tmp_path / "run"))
+    done = typed(
+        "train", f"{PROBE}Forgetful-v0", *SMALL, "--batch", "8", "--workers", "0", "--out", str(tmp_path / "run")
+    )
     assert done.returncode == 0, done.stderr
     assert "Forgetful-v0 does not repeat for a seed" in done.stderr
     assert "will not be exact" in done.stderr
@@ -62,7 +63,9 @@ def test_an_episode_without_an_end_is_cut(monkeypatch):
 
 def test_an_endless_task_is_evaluated_and_its_limit_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("bires.envs.limits.LIMIT", 7)
-    done = typed("train", f"{PROBE}Endless-v0", *SMALL, "--out", str(tmp_path / "run"))
+    done = typed(
+        "train", f"{PROBE}Endless-v0", *SMALL, "--batch", "8", "--workers", "0", "--out", str(tmp_path / "run")
+    )
     assert done.returncode == 0, done.stderr
     assert f"is cut after {LIMIT} steps. Register it with max_episode_steps=…" in done.stderr
     rows = (tmp_path / "run" / "evaluations.csv").read_text().splitlines()

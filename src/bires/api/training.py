@@ -229,8 +229,15 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
             f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
         )
     if steps > run.config.steps:
-        assert run.members.height  # or an error that says what is wrong with the file
+        gone = [row for row in run.members.rows() if row["status"] == "diverged"]
         plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
         with Lock(path, Options.patience):
             newest(plan, Folder(path))  # or it cannot go on, and is left as it is
-            Folder(path).lengthen(steps, plan.members)
+            Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})
+
+
+def at_step(run: reading.Run, row: dict[str, Any]) -> int:
+    """The step at which a member diverged."""
+    if row["diverged_at"] != row["diverged_at"]:
+        raise UserError(f"{run.path / 'members.csv'} does not say when member {row['member']} diverged.")
+    return int(row["diverged_at"])

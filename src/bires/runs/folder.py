@@ -19,8 +19,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bires.errors import UserError
-from bires.runs.tables import read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -155,14 +153,8 @@ class Folder:
         data["end"] = now()
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
-    def lengthen(self, steps: int, members: Sequence[Member]) -> None:
+    def lengthen(self, steps: int, members: Sequence[Member], diverged: dict[int, int]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
-        table = read_csv(self.path / "members.csv")
-        try:
-            gone = [row for row in table.rows() if row["status"] == "diverged"]
-            diverged = {int(row["member"]): int(row["diverged_at"]) for row in gone}
-        except (KeyError, ValueError) as error:
-            raise UserError(f"{self.path / 'members.csv'} cannot be read ({error}). Put a good copy back.") from error
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None
