@@ -222,3 +222,37 @@ def test_what_a_learned_model_is_asked_is_within_the_bounds():
         assert float(imagined.action.min()) == np.float32(-1e-5)
         assert float(imagined.action.max()) == np.float32(2e-5)
         np.testing.assert_allclose(imagined.reward, imagined.action.sum(axis=-1), rtol=1e-5)
+
+
+def test_eta_shrinks_where_models_disagree_about_the_value():
+    """η₀ σ² / (σ² + γ² Var) by hand: values 1 and 3 have variance 1; equal ones none; σ = 0 leaves η₀."""
+    parts = replace(ddpg.PARTS, value=lambda learner, seen: seen[:, 0])
+    each = jnp.array([[[1.0], [2.0]], [[3.0], [2.0]]])  # (models, batch, observation)
+    hyper = hyper_for("res")
+    assert hyper.planning is not None
+
+    def found(trust):
+        numbers = {**hyper.planning.numbers, "planning_trust": jnp.float32(trust)}
+        return dyna.trusted(parts, None, hyper._replace(planning=hyper.planning._replace(numbers=numbers)), each)
+
+    np.testing.assert_allclose(found(0.5), [ETA * 0.25 / (0.25 + GAMMA**2 * 1.0), ETA], rtol=1e-6)
+    np.testing.assert_allclose(found(0.0), [ETA, ETA])
+
+
+def test_imagined_successors_of_every_model_stand_beside_their_mean():
+    rng = np.random.default_rng(8)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
+    planner = planner_for(steps=3)
+    planner = replace(planner, uses=tuple(use._replace(doubts=True) for use in planner.uses))
+
+    def each(observation, action):
+        return jnp.zeros((2, len(observation))), jnp.stack([observation + action.sum(-1)[:, None], observation - 1.0])
+
+    def model(observation, action):
+        return tuple(jnp.mean(x, 0) for x in each(observation, action))
+
+    (found,) = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(), batch, each)
+    assert found.each is not None
+    assert found.each.shape == (1, 3, 2, 8, 3)
+    np.testing.assert_allclose(found.each.mean(2), found.next_observation, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.each[0, 1, 0], batch.observation + found.action[0, 1].sum(-1)[:, None], atol=1e-5)

@@ -226,3 +226,15 @@ def test_an_oracle_that_raises_ends_the_member_and_not_the_run(tmp_path, quick):
     )
     assert run.members["status"].tolist() == ["finished", "diverged"]
     assert "out of reach" in (run.path / "errors" / "member-1.txt").read_text()
+
+
+def test_an_adaptive_eta_is_logged_and_smaller_than_the_given_one(tmp_path, quick):
+    """Models that have hardly learned disagree; a member with a fixed η beside it keeps its own."""
+    settings = {"model": "learned", "model_scale": "small", "ensemble": 3, "planning_trust": [0.0, 1e-3]}
+    run = bires.train("Hopper", algorithm="res-dyna-ddpg", planning_eta=0.2, out=tmp_path / "run", **quick | settings)
+    last = {row["member"]: row["imagined_eta"] for row in run.metrics.rows()}
+    fixed, adaptive = (
+        next(m for m, t in enumerate(run.members["planning_trust"]) if (t > 0) is up) for up in (False, True)
+    )
+    assert last[fixed] == pytest.approx(0.2)
+    assert 0.0 < last[adaptive] < 0.2

@@ -89,8 +89,9 @@ Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]
 class Parts:
     """The parts of an update, for planners, which change some of them: critic, actor, then targets."""
 
-    slope: Callable[[Learner, Hyper, Transition, Needs], Slope]
-    """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``."""
+    slope: Callable[..., Slope]
+    """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``; and, if given, second
+    successors of the batch, at which the forward term takes its gradient."""
     regress: Callable[[Learner, jax.Array, jax.Array, Regression], Slope] | None
     """learner, observations, actions, loss → the gradient of a loss of Q's values there; None: planners with a loss
     of their own cannot use the agent."""
@@ -104,6 +105,8 @@ class Parts:
     """learner, observations → the target policy's actions."""
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
+    value: Callable[[Learner, jax.Array], jax.Array] = lambda learner, observation: observation[..., 0] * 0
+    """learner, observations → the online network's values of the online policy there."""
     clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)
     """Actions → the same within the task's bounds."""
 

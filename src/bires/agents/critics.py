@@ -48,6 +48,8 @@ class NextAction(NamedTuple):
 
     action: jax.Array
     bonus: jax.Array | float = 0.0
+    observation: jax.Array | None = None
+    """Where it is taken; None: in the successors of the batch."""
 
 
 class NextActions(NamedTuple):
@@ -112,7 +114,9 @@ def rule_slope(
     here = (batch.observation, batch.action)
 
     def at(found: NextAction | None) -> tuple[jax.Array, jax.Array] | None:
-        return None if found is None else (batch.next_observation, found.action)
+        if found is None:
+            return None
+        return (batch.next_observation if found.observation is None else found.observation), found.action
 
     def values_of(pred: Any, succ: Any, found: NextAction | None) -> tuple[Values, Values]:
         """The values of the backward term, and of the forward term."""

@@ -15,7 +15,7 @@ from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.agents.optimisers import Averages, descend, soft_update
 from bires.agents.slopes import Estimating, Trained, improve, reached_first_layer, rule_slope, with_estimate
-from bires.rules import Needs, Values
+from bires.rules import Ahead, Needs, Values
 from bires.types import Setting, Space, Transition
 
 
@@ -76,14 +76,22 @@ def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, s
     return Values(zero, zero)
 
 
-def critic_slope(state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs) -> Slope:
-    """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b."""
+def critic_slope(
+    state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs, second: jax.Array | None = None
+) -> Slope:
+    """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b.
+
+    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    """
     target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
     target = both_ends(state.target_critic, batch, target_action, needs.target_pred, needs.target_succ)
     online_action = actor(state.actor, batch.next_observation) if needs.online_succ else None
 
-    def ends(params: Critic) -> tuple[Values, Values, None]:
-        return both_ends(params, batch, online_action, True, needs.online_succ), target, None
+    def ends(params: Critic) -> tuple[Values, Values, Ahead | None]:
+        online = both_ends(params, batch, online_action, True, needs.online_succ)
+        if second is None:
+            return online, target, None
+        return online, target, Ahead(online, target, critic(params, second, actor(state.actor, second)))
 
     estimating = None
     if state.estimate is not None:
@@ -150,6 +158,7 @@ PARTS = Parts(
     targets=follow,
     target_action=lambda state, observation: actor(state.target_actor, observation),
     target_value=lambda state, observation, action: critic(state.target_critic, observation, action),
+    value=lambda state, observation: critic(state.critic, observation, actor(state.actor, observation)),
 )
 
 
@@ -200,6 +209,10 @@ ALGORITHMS = {
     "bi-res-ddpg": Algorithm("ddpg", "bi", None, "residual DDPG with the bidirectional target network (the paper's)"),
     "dyna-ddpg": Algorithm("ddpg", "td", "dyna", "DDPG that also learns from imagined transitions, by `td`"),
     "res-dyna-ddpg": Algorithm("ddpg", "td", "res-dyna", "Dyna-DDPG with residual imagined updates (the paper's)"),
+    "double-res-ddpg": Algorithm(
+        "ddpg", "td", "double-res", "residual DDPG with a second successor sample (Baird 1995)"
+    ),
+    "double-bi-ddpg": Algorithm("ddpg", "td", "double-bi", "Bi-Res-DDPG with a second successor sample"),
     "mve-ddpg": Algorithm("ddpg", "td", "mve", "DDPG with model-based value expansion, TD(k) (Feinberg et al. 2018)"),
 }
 

@@ -90,15 +90,27 @@ def soft(state: SACLearner, key: jax.Array, observation: jax.Array) -> NextActio
 
 
 def critic_slope(
-    design: Design, key: jax.Array, state: SACLearner, hyper: Hyper, batch: Transition, needs: Needs
+    design: Design,
+    key: jax.Array,
+    state: SACLearner,
+    hyper: Hyper,
+    batch: Transition,
+    needs: Needs,
+    second: jax.Array | None = None,
 ) -> Slope:
-    """The critics' gradient under the rule of ``hyper``: one a' for both networks, and a fresh one for ∇succ if set."""
+    """The critics' gradient under the rule of ``hyper``: one a' for both networks, and a fresh one for ∇succ if set.
+
+    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    """
     first, fresh = jax.random.split(key)
-    drawn = soft(state, first, batch.next_observation)
+    drawn, again = soft(state, first, batch.next_observation), None
+    if needs.forward and (design.own["fresh_action"] or second is not None):
+        seen = batch.next_observation if second is None else second
+        again = soft(state, fresh, seen)._replace(observation=seen)
     following = NextActions(
         drawn if needs.target_succ else None,
         drawn if needs.online_succ else None,
-        soft(state, fresh, batch.next_observation) if needs.forward and design.own["fresh_action"] else None,
+        again,
     )
     own = design.own["forward_successor"] == "own"
     online, target = state.critics.params, state.target_critics
@@ -146,13 +158,16 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
     """
     critic_key, actor_key, action_key = jax.random.split(jax.random.key(0) if key is None else key, 3)
     return Parts(
-        slope=lambda state, hyper, batch, needs: critic_slope(design, critic_key, state, hyper, batch, needs),
+        slope=partial(critic_slope, design, critic_key),
         regress=None,
         critic=improve_critics,
         actor=lambda state, hyper, batch, alive: improve_actor(actor_key, state, hyper, batch, alive),
         targets=follow,
         target_action=lambda state, observation: sample(state.actor, action_key, observation).action,
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
+        value=lambda state, observation: stacked.smallest(
+            state.critics.params, observation, jnp.tanh(gaussian(state.actor, observation)[0])
+        ),
         clip=design.space.clip,
     )
 
@@ -213,6 +228,8 @@ ALGORITHMS = {
     "bi-res-sac": Algorithm("sac", "bi", None, "residual SAC with the bidirectional target network"),
     "dyna-sac": Algorithm("sac", "td", "dyna", "SAC that also learns from imagined transitions, by `td`"),
     "res-dyna-sac": Algorithm("sac", "td", "res-dyna", "Dyna-SAC with residual imagined updates"),
+    "double-res-sac": Algorithm("sac", "td", "double-res", "residual SAC with a second successor sample (Baird 1995)"),
+    "double-bi-sac": Algorithm("sac", "td", "double-bi", "Bi-Res-SAC with a second successor sample"),
 }
 
 SPEC = AgentSpec(

@@ -58,17 +58,27 @@ def smoothed(design: Design, key: jax.Array, hyper: Hyper, params: Mlp, observat
 
 
 def critic_slope(
-    design: Design, key: jax.Array, state: TD3Learner, hyper: Hyper, batch: Transition, needs: Needs
+    design: Design,
+    key: jax.Array,
+    state: TD3Learner,
+    hyper: Hyper,
+    batch: Transition,
+    needs: Needs,
+    second: jax.Array | None = None,
 ) -> Slope:
-    """The critics' gradient under the rule of ``hyper``; target, online and fresh next actions have their own noise."""
+    """The critics' gradient under the rule of ``hyper``; target, online and fresh next actions have their own noise.
+
+    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    """
     target, online, fresh = jax.random.split(key, 3)
-    draw = partial(smoothed, design)
+    draw, again = partial(smoothed, design), None
+    if needs.forward and (design.own["fresh_action"] or second is not None):
+        seen = batch.next_observation if second is None else second
+        again = draw(fresh, hyper, state.actor, seen)._replace(observation=seen)
     following = NextActions(
         draw(target, hyper, state.target_actor, batch.next_observation) if needs.target_succ else None,
         draw(online, hyper, state.actor, batch.next_observation) if needs.online_succ else None,
-        draw(fresh, hyper, state.actor, batch.next_observation)
-        if needs.forward and design.own["fresh_action"]
-        else None,
+        again,
     )
     own = design.own["forward_successor"] == "own"
     online, target = state.critics.params, state.target_critics
@@ -110,13 +120,16 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
         return stacked.regress(state.critics.params, observation, action, loss)
 
     return Parts(
-        slope=lambda state, hyper, batch, needs: critic_slope(design, noise, state, hyper, batch, needs),
+        slope=partial(critic_slope, design, noise),
         regress=regress,
         critic=improve_critics,
         actor=improve_actor,
         targets=follow,
         target_action=lambda state, observation: policy(state.target_actor, observation),
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
+        value=lambda state, observation: stacked.smallest(
+            state.critics.params, observation, policy(state.actor, observation)
+        ),
         clip=design.space.clip,
     )
 
@@ -183,6 +196,8 @@ ALGORITHMS = {
     "bi-res-td3": Algorithm("td3", "bi", None, "residual TD3 with the bidirectional target network"),
     "dyna-td3": Algorithm("td3", "td", "dyna", "TD3 that also learns from imagined transitions, by `td`"),
     "res-dyna-td3": Algorithm("td3", "td", "res-dyna", "Dyna-TD3 with residual imagined updates"),
+    "double-res-td3": Algorithm("td3", "td", "double-res", "residual TD3 with a second successor sample (Baird 1995)"),
+    "double-bi-td3": Algorithm("td3", "td", "double-bi", "Bi-Res-TD3 with a second successor sample"),
     "mve-td3": Algorithm("td3", "td", "mve", "TD3 with model-based value expansion, TD(k)"),
 }
 

@@ -27,7 +27,7 @@ from bires.settings import grid
 
 HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", "status", "diverged_at")
 """Of a member, what is not a number of its agent or planner."""
-ADDED = ("agent", "variants", "varied", "label", "curve")
+ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
 POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
 
@@ -120,6 +120,11 @@ class Panel:
         return next((base for name in baselines(kind.algorithm) for base in there if base.name == name), None)
 
 
+def usual(run: Run) -> dict[str, Any]:
+    """The defaults of these settings for what the run's task shows."""
+    return {one.name: one.default_for(run.config.sight) for one in run.config.agent_settings if not one.varies}
+
+
 def collect(runs: Iterable[Run]) -> list[Panel]:
     """Runs as panels: those that differ only in their members share one, others of the same task do not."""
     groups: dict[str, list[Run]] = {}
@@ -195,7 +200,10 @@ def curves(*runs: Run) -> list[Curves]:
 def labelled(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
     """The members of each run: rows of members.csv, with `ADDED`."""
     tables = [
-        [{**row, "agent": run.config.agent.name, "variants": variants(run)} for row in run.members.rows()]
+        [
+            {**row, "agent": run.config.agent.name, "variants": variants(run), "usual": usual(run)}
+            for row in run.members.rows()
+        ]
         for run in runs
     ]
     varied = {
@@ -209,12 +217,12 @@ def labelled(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
 
 
 def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """The numbers and shared settings in which some members of an agent differ."""
+    """The numbers in which some members of an agent differ, and the shared settings that are not the usual ones."""
     known = list(rows)
     numbers = dict.fromkeys(name for row in known for name in row if name not in (*HEAD, *ADDED))
     found = [name for name in numbers if len({number_of(row, name) for row in known} - {None}) > 1]
     names = dict.fromkeys(name for row in known for name in row["variants"])
-    return found + [name for name in names if len({row["variants"].get(name) for row in known}) > 1]
+    return found + [name for name in names if any(row["variants"].get(name) != row["usual"].get(name) for row in known)]
 
 
 def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.ndarray) -> Curves:
@@ -267,8 +275,9 @@ def plain_label(row: dict[str, Any]) -> str:
 
 def label_of(row: dict[str, Any]) -> str:
     """The algorithm with its η, and what else distinguishes it; a shared setting is named where it is not the usual."""
-    usual = {one.name: one.default_for("vector") for one in registry.AGENTS[row["agent"]].settings}
-    named = [(name, value) for name, value in row["varied"] if name not in row["variants"] or value != usual.get(name)]
+    named = [
+        (name, value) for name, value in row["varied"] if name not in row["variants"] or value != row["usual"].get(name)
+    ]
     return plain_label(row) + "".join(f" {shown(name, value)}" for name, value in named)
 
 

@@ -33,6 +33,10 @@ Styles = dict[str, tuple[Any, Any]]
 """Label → colour and dash."""
 
 
+Effect = tuple[str, Estimate, Sequence[float]]
+"""A kind, its mean difference over tasks, and that of each task."""
+
+
 def styles(panels: Sequence[Panel]) -> Styles:
     """One look per kind of member in all panels of a figure."""
     labels = dict.fromkeys(kind.label for panel in panels for kind in panel.kinds)
@@ -199,6 +203,24 @@ def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label:
     ]
     lines = [line for note in notes for line in wrap(note, int(13 * wide), break_on_hyphens=False)]
     below.set_xlabel("\n".join(lines), fontsize="small")
+    return save(figure, panels, paths)
+
+
+def save_effects(panels: Sequence[Panel], effects: Sequence[Effect], *paths: Path) -> list[Path]:
+    """Every kind against its baseline: the mean difference over tasks with its interval, and the tasks' own as dots."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, max(2.5, 0.34 * len(effects) + 1.2)), layout="constrained")
+    ax = figure.subplots()
+    for place, (_, mean, tasks) in enumerate(reversed(effects)):
+        ax.plot(tasks, [place] * len(tasks), "o", color="0.6", markersize=3.5, alpha=0.8)
+        low, high = (bound if np.isfinite(bound) else mean.value for bound in (mean.low, mean.high))
+        ax.errorbar(mean.value, place, xerr=[[mean.value - low], [high - mean.value]], fmt="s", capsize=3, color="C0")
+    ax.axvline(0.0, color="0.3", linewidth=0.8)
+    ax.set_yticks(range(len(effects)), [elided(label, 48) for label, _, _ in reversed(effects)])
+    ax.set_xlabel(
+        "difference of normalised scores to the baseline\n(square: mean over tasks, 95 % interval; dots: tasks)"
+    )
     return save(figure, panels, paths)
 
 

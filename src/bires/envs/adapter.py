@@ -17,6 +17,8 @@ from bires.errors import UserError
 from bires.types import Pixels, Space
 
 Protocol = Literal["modern", "paper"]
+DISTURBANCES = 1_951
+"""Keeps the noise on actions apart from other numbers drawn from the same seeds."""
 
 
 class Outcome(NamedTuple):
@@ -33,23 +35,43 @@ class Environment:
     """A Gymnasium environment.
 
     `modern` scales continuous actions from [−1, 1] to the bounds; `paper` passes them on, already clipped to them.
+    ``disturb`` makes the world stochastic: σ of Gaussian noise on every action.
     """
 
-    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None, limited: bool = False) -> None:
+    def __init__(
+        self,
+        env: Any,
+        protocol: Protocol,
+        pixels: Pixels | None = None,
+        disturb: float = 0.0,
+        limited: bool = False,
+    ) -> None:
         self._env = env
         self.limited = limited
         """Whether `bires.envs.limits` gave it a time limit, as it had none."""
         self.space = space_of(env, protocol, pixels)
+        self._disturb, self._noise = disturb, np.random.default_rng(0)
+        if disturb > 0 and self.space.choices is not None:
+            raise UserError(f"--disturb was given {disturb:g}; it needs a task with continuous actions.")
         self._dtype = self.space.dtype
         self._convert = from_index(env.action_space) if self.space.choices else from_box(env.action_space, protocol)
         self._physics: Physics | None = None
 
     def reset(self, seed: int) -> np.ndarray:
         """Starts an episode that depends on the seed alone."""
+        self.draw_from(seed)
         observation, _ = self._env.reset(seed=seed)
         return np.asarray(observation, self._dtype).reshape(-1)
 
+    def draw_from(self, *seeds: int) -> None:
+        """Makes what disturbs the next actions a function of some numbers."""
+        if self._disturb > 0:
+            self._noise = np.random.default_rng([DISTURBANCES, *seeds])
+
     def step(self, action: np.ndarray) -> Outcome:
+        if self._disturb > 0:
+            shaken = action + self._disturb * self._noise.standard_normal(action.shape)
+            action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
         observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
         seen = np.asarray(observation, self._dtype).reshape(-1)
         return Outcome(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
@@ -156,6 +178,8 @@ class Recipe:
     """The family's settings."""
     module: str | None = None
     """The user's module that has the family."""
+    disturb: float = 0.0
+    """σ of the noise on actions inside the environment."""
 
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
@@ -167,15 +191,15 @@ class Recipe:
                 families.load(self.module)
             family = families.FAMILIES[self.family]
             env = family.build(self.id, self.settings)
-            cut = self.module is not None and not limits.has_limit(env)  # the package's own have theirs
-            return Environment(limits.limited(env) if cut else env, self.protocol, family.seen(self.id), cut)
+            seen, has = family.seen(self.id), self.module is None or limits.has_limit(env)  # the package's have theirs
+            return Environment(env if has else limits.limited(env), self.protocol, seen, self.disturb, not has)
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
-        cut = not limits.has_limit(env)
-        return Environment(limits.limited(env) if cut else env, self.protocol, limited=cut)
+        has = limits.has_limit(env)
+        return Environment(env if has else limits.limited(env), self.protocol, None, self.disturb, not has)
 
     def make(self, render: bool = False) -> Any:
         """The environment as Gymnasium has it."""

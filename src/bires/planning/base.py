@@ -27,6 +27,8 @@ class Imagined(NamedTuple):
     action: jax.Array
     reward: jax.Array
     next_observation: jax.Array
+    each: jax.Array | None = None
+    """Every learned model's next observation, (depth, width, models, batch, ·); None: nobody reads it."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,13 @@ class PlannerKind:
     """parts, learner, observations → the next actions, where rollouts go on."""
     slope: Callable[[Planning, Learner, Hyper, Transition, Imagined], Slope] | None = None
     """The critic's gradient on the real batch, in place of the rule's; None: the rule's."""
-    extra: Callable[..., tuple[Learner, jax.Array, jax.Array]] | None = None
-    """planning, learner, hyper, batch, imagined, alive → learner, alive, loss: what comes after the actor's step."""
+    doubts: Callable[[Mapping[str, Any]], bool] = lambda numbers: False
+    """A member's planning numbers → whether it reads what every learned model says."""
+    regresses: bool = False
+    """Whether its slope needs `Parts.regress`."""
+    extra: Callable[..., tuple[Learner, jax.Array, Any]] | None = None
+    """planning, learner, hyper, batch, imagined, alive → learner, alive, loss (or several numbers by name): what comes
+    after the actor's step."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,8 @@ class Use(NamedTuple):
     depth: int
     everybody: bool
     """Whether all members use it."""
+    doubts: bool = False
+    """Whether a member reads what every learned model says."""
 
 
 @dataclass(frozen=True)

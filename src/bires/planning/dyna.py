@@ -27,6 +27,14 @@ SETTINGS = (
         varies=True,
         hint="the paper uses 0.2",
     ),
+    Setting(
+        "planning_trust",
+        0.0,
+        "σ_Q: η of an imagined update shrinks where learned models disagree by more than this about the successor's "
+        "value; 0: it stays.",
+        low=0.0,
+        varies=True,
+    ),
 )
 
 
@@ -52,12 +60,28 @@ def transition(batch: Transition, imagined: Imagined, step: int) -> Transition:
     )
 
 
+def trusted(parts: Parts, learner: Learner, hyper: Hyper, each: jax.Array) -> jax.Array:
+    """η of every sample: η₀ σ_Q² / (σ_Q² + γ² Var[Q(ŝ', μ(ŝ'))]) over the models; σ_Q = 0: η₀.
+
+    ``each``: every model's successors, (models, batch, ·).
+    """
+    assert hyper.planning is not None
+    eta, trust = hyper.planning.eta, hyper.planning.numbers["planning_trust"]
+    doubt = hyper.gamma**2 * jnp.var(jax.vmap(lambda seen: parts.value(learner, seen))(each), axis=0)
+    return jnp.where(trust > 0, eta * trust**2 / jnp.maximum(trust**2 + doubt, 1e-30), eta)
+
+
 def update(
-    planning: Planning, learner: Learner, hyper: Hyper, imagined: Transition, used: jax.Array
+    planning: Planning,
+    learner: Learner,
+    hyper: Hyper,
+    imagined: Transition,
+    used: jax.Array,
+    eta: jax.Array | None = None,
 ) -> tuple[Learner, jax.Array, jax.Array]:
     """One imagined update of the critic alone, by the planning rule, of a member that uses it; alive, loss."""
     assert hyper.planning is not None
-    planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
+    planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta if eta is None else eta)
     slope = planning.parts.slope(learner, planned, imagined, planning.imagined)
     learner, seen = planning.parts.critic(learner, hyper, slope, used)
     return learner, seen.alive, jnp.where(used, seen.metrics["critic_loss"], 0.0)
@@ -65,16 +89,20 @@ def update(
 
 def extra(
     planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: Imagined, alive: jax.Array
-) -> tuple[Learner, jax.Array, jax.Array]:
-    """P imagined updates; nothing moves from the member's P-th round on."""
+) -> tuple[Learner, jax.Array, jax.Array | dict[str, jax.Array]]:
+    """P imagined updates; nothing moves from the member's P-th round on. Says, too, the mean η where it adapts."""
     assert hyper.planning is not None
-    loss = jnp.zeros(())
+    loss, etas = jnp.zeros(()), jnp.zeros(())
     for step in range(imagined.reward.shape[1]):
+        eta = hyper.planning.eta
+        if imagined.each is not None:
+            eta = trusted(planning.parts, learner, hyper, imagined.each[0, step])
+            etas = etas + jnp.mean(eta) / imagined.reward.shape[1]
         used = alive & (step < hyper.planning.numbers["planning_steps"])
         again = planning.of_round(1 + step)
-        learner, ok, found = update(again, learner, hyper, transition(batch, imagined, step), used)
+        learner, ok, found = update(again, learner, hyper, transition(batch, imagined, step), used, eta)
         alive, loss = jnp.where(used, ok, alive), loss + found
-    return learner, alive, loss
+    return learner, alive, loss if imagined.each is None else {"imagined_loss": loss, "imagined_eta": etas}
 
 
 KIND = PlannerKind(
@@ -84,6 +112,7 @@ KIND = PlannerKind(
     first=first,
     following=lambda parts, learner, observation: parts.clip(parts.target_action(learner, observation)),
     extra=extra,
+    doubts=lambda numbers: (numbers.get("planning_trust") or 0.0) > 0,
 )
 
 PLANNERS = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -72,6 +73,11 @@ def init(rng: np.random.Generator, learning: Learning) -> ModelState:
 def predict(learning: Learning, state: ModelState) -> network.Predict:
     """The model as planners take it."""
     return lambda observation, action: network.predict(state.ensemble, learning.scale.normalised, observation, action)
+
+
+def predict_each(learning: Learning, state: ModelState) -> network.Predict:
+    """The models of the ensemble one by one."""
+    return partial(network.predict_each, state.ensemble, learning.scale.normalised)
 
 
 def fit(

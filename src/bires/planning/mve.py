@@ -92,6 +92,7 @@ KIND = PlannerKind(
     first=lambda parts, key, learner, hyper, batch, width: follow(parts, learner, batch.next_observation)[None],
     following=follow,
     slope=slope,
+    regresses=True,
 )
 
 PLANNERS = (

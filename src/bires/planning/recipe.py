@@ -28,21 +28,38 @@ def following_parts(planning: Planning, key: jax.Array, step: int) -> Parts:
 
 
 def imagine(
-    planning: Planning, model: Model, key: jax.Array, learner: Learner, hyper: Hyper, batch: Transition
+    planning: Planning,
+    model: Model,
+    key: jax.Array,
+    learner: Learner,
+    hyper: Hyper,
+    batch: Transition,
+    each: Model | None = None,
 ) -> tuple[Imagined, ...]:
-    """What one member's model imagines around a real batch, for every kind of planner."""
+    """What one member's model imagines around a real batch, for every kind of planner.
+
+    ``each``: what every model of an ensemble says, (models, batch); ``model`` is their mean.
+    """
     found = []
-    for kind, width, depth, _ in planning.uses:
+    for use in planning.uses:
+        kind, width = use.kind, use.width
         action = kind.first(following_parts(planning, key, 0), key_of(kind, key), learner, hyper, batch, width)
         start = batch.observation if kind.start == "before" else batch.next_observation
         observation = start if width == 1 else jnp.tile(start, (width, 1))
         flat, steps = action.reshape(-1, action.shape[-1]), []
-        for step in range(depth):
+        for step in range(use.depth):
             flat = kind.following(following_parts(planning, key, step), learner, observation) if step else flat
+            every = each(observation, flat)[1:] if use.doubts and each is not None else ()
             reward, observation = model(observation, flat)
-            steps.append((flat, reward, observation))
-        whole = (jnp.stack(part) for part in zip(*steps, strict=True))
-        found.append(Imagined(*(x.reshape(depth, width, -1, *x.shape[2:]) for x in whole)))
+            steps.append((flat, reward, observation, *every))
+        action, reward, observation, *others = (jnp.stack(part) for part in zip(*steps, strict=True))
+        shape = (use.depth, width, -1)
+        imagined = Imagined(*(x.reshape(*shape, *x.shape[2:]) for x in (action, reward, observation)))
+        if others:
+            models, size = others[0].shape[1], others[0].shape[-1]
+            split = others[0].reshape(use.depth, models, width, -1, size)
+            imagined = imagined._replace(each=jnp.moveaxis(split, 2, 1))
+        found.append(imagined)
     return tuple(found)
 
 
@@ -54,22 +71,22 @@ def update(
     imagined: tuple[Imagined, ...],
     alive: jax.Array,
     due: Due = True,
-) -> tuple[Learner, Diagnostics, jax.Array]:
-    """One real update with everything that the member's planner adds; the last result is the imagined loss.
+) -> tuple[Learner, Diagnostics, dict[str, jax.Array]]:
+    """One real update with everything that the member's planner adds; the last result is what planners report.
 
     ``due``: whether the actor and the targets move, too.
     """
     parts = planning.parts
     learner, seen = parts.critic(learner, hyper, real_slope(planning, learner, hyper, batch, imagined), alive)
     learner, ok = when(due, lambda carry: parts.actor(carry[0], hyper, batch, carry[1]), (learner, seen.alive))
-    losses = []
+    told: dict[str, jax.Array] = {"imagined_loss": jnp.zeros(())}
     for use, found in zip(planning.uses, imagined, strict=True):
         if use.kind.extra is not None:
-            learner, ok, loss = use.kind.extra(planning, learner, hyper, batch, found, ok)
-            losses.append(loss)
-    loss = sum(losses[1:], losses[0]) if losses else jnp.zeros(())
+            learner, ok, more = use.kind.extra(planning, learner, hyper, batch, found, ok)
+            for name, value in (more if isinstance(more, dict) else {"imagined_loss": more}).items():
+                told[name] = told[name] + value if name in told else value
     learner = when(due, lambda learner: parts.targets(learner, hyper, ok), learner)
-    return learner, seen._replace(alive=ok), loss
+    return learner, seen._replace(alive=ok), told
 
 
 def real_slope(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from bires.errors import UserError, unknown
 from bires.machine.modules import import_users
-from bires.planning import dyna, mve
+from bires.planning import double, dyna, mve
 from bires.planning.base import PlannerSpec
 from bires.planning.models import SCALES
 from bires.types import Setting
@@ -19,6 +19,7 @@ PLANNERS: dict[str, PlannerSpec] = {
     for spec in (
         *dyna.PLANNERS,
         *mve.PLANNERS,
+        *double.PLANNERS,
     )
 }
 

@@ -36,7 +36,7 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         raise UserError(f"{planned[0].algorithm!r} was given a planner; planners need an agent such as DDPG.")
     if agent.parts(None).regress is None:
         for member in planned:
-            if (kind := kind_of(member)) is not None and kind.slope is not None:
+            if (kind := kind_of(member)) is not None and kind.regresses:
                 raise UserError(
                     f"{member.algorithm!r} has the planner {member.planner!r}, whose loss {config.agent.title} cannot "
                     "take. Use another planner (`bires list planners`), or another agent."
@@ -48,7 +48,9 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         sizes = [size_of(member) for member in planned if kind_of(member) is kind]
         if sizes:
             width, depth = (max(column) for column in zip(*sizes, strict=True))
-            uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members)))
+            mine = [member for member in planned if kind_of(member) is kind]
+            doubts = config.own["model"] == "learned" and any(kind.doubts(member.planning) for member in mine)
+            uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members), doubts))
     settings = planners.settings_of(member.planner for member in members)
     return Planning(
         make_parts=agent.parts,

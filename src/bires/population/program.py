@@ -26,9 +26,6 @@ from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.types import Space
 
-PLANNING_SUMS = ("imagined_loss",)
-"""More of them, where somebody plans."""
-
 
 def hypers(program: Program, members: Sequence[Member]) -> Hyper:
     """The numbers of some members of a population, stacked; those of planning where anybody in it plans."""
@@ -86,7 +83,14 @@ class Program:
     @property
     def sums(self) -> tuple[str, ...]:
         """Numbers that are summed between two rows of metrics.csv."""
-        return ("updates", *self.metrics, *(PLANNING_SUMS if self.planning else ()))
+        return ("updates", *self.metrics, *self.planning_sums)
+
+    @property
+    def planning_sums(self) -> tuple[str, ...]:
+        """What planners report of an update; η only where a member's adapts."""
+        if self.planning is None:
+            return ()
+        return ("imagined_loss", *(["imagined_eta"] if any(use.doubts for use in self.planning.uses) else []))
 
 
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:

@@ -274,11 +274,12 @@ def improve(
             more = []
         else:
             if program.learning is not None:
-                predict = fitting.predict(program.learning, model)
-                imagined = recipe.imagine(program.planning, predict, stream(key, IMAGINE, clock), learner, hyper, batch)
+                predict, each = (make(program.learning, model) for make in (fitting.predict, fitting.predict_each))
+                drawing = stream(key, IMAGINE, clock)
+                imagined = recipe.imagine(program.planning, predict, drawing, learner, hyper, batch, each)
             planning = replace(program.planning, key=drawn)
-            learner, seen, loss = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
-            more = [loss]
+            learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
+            more = [reported[name] for name in program.planning_sums]
         told = [seen.metrics[name] for name in program.metrics]
         return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
 

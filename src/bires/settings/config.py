@@ -98,6 +98,8 @@ class Config:
     """Hidden layers of the networks (after the convolutions, for pixels)."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
+    disturb: Number = 0.0
+    """σ of Gaussian noise that the environment adds to every continuous action: a stochastic world; 0: none."""
     log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
     own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)

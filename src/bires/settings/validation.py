@@ -31,6 +31,7 @@ class Bounds(NamedTuple):
 BOUNDS: dict[str, Bounds] = {
     "eta": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05"),
     "gamma": Bounds(0.0, 1.0, "the paper uses 0.99"),
+    "disturb": Bounds(0.0, hint="actions lie in [-1, 1]; 0 is a world without noise"),
     "seed": Bounds(0, 2**32 - 1),
     "hidden": Bounds(1),
     **{name: Bounds(1) for name in COUNTS},
@@ -51,6 +52,7 @@ def validate(config: Config) -> None:
     require_finite(config)
     require_within("eta", config.eta)
     require_within("gamma", config.gamma)
+    require_within("disturb", (config.disturb,))
     require_counts(config)
     require_agent(config)
     require_distinct(config)

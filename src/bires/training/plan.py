@@ -24,7 +24,7 @@ from bires.errors import UserError, unknown
 from bires.machine import hardware, mps
 from bires.machine.hardware import Placement
 from bires.planning.fitting import columns as model_columns
-from bires.population.program import PLANNING_SUMS, Program, make_program, work
+from bires.population.program import Program, make_program, work
 from bires.population.sizes import batch_bytes
 from bires.population.step import shapes
 from bires.runs.folder import Folder
@@ -73,8 +73,7 @@ class Plan:
     def columns(self) -> tuple[str, ...]:
         """Columns of metrics.csv that the agent, planners and models add."""
         learning = self.program.learning
-        more = PLANNING_SUMS if self.program.planning else ()
-        return (*self.program.metrics, *more, *(model_columns(learning) if learning else ()))
+        return (*self.program.metrics, *self.program.planning_sums, *(model_columns(learning) if learning else ()))
 
     @property
     def where(self) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from bires.analysis.summary import Found
 from bires.errors import UserError
 from bires.runs.folder import cell, write_whole
 
+MANY_KINDS = 4
+"""More kinds than this share one figure of their differences."""
+
 
 def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
     """All files of a report; the same curves give the same bytes."""
@@ -109,7 +112,10 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 
 def draw(found: Found, out: Path) -> list[Path]:
-    """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks."""
+    """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks.
+
+    Where there are many kinds, effects.* shows all of them in one figure in place of an auc.* of each.
+    """
     panels, gains = found.panels, found.gains()
 
     def paths(name: str) -> list[Path]:
@@ -119,9 +125,21 @@ def draw(found: Found, out: Path) -> list[Path]:
         written = figures.save_variants(panels, *paths("variants"))
     else:
         written = figures.save_curves(panels, *paths("curves"))
+    if len(gains) > MANY_KINDS:
+        return written + figures.save_effects(panels, effects(found), *paths("effects"))
     for label, rows in gains.items():
         name = "auc" if len(gains) == 1 else f"auc-{file_name(label)}"
         differences = [(row.task, row.difference) for row in rows if row.difference]
         ratios = [(row.task, row.improvement) for row in rows if row.improvement]
         written += figures.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))
     return written
+
+
+def effects(found: Found) -> list[figures.Effect]:
+    """Every kind that has a baseline, over all tasks."""
+    gains = found.gains()
+    return [
+        (total.kind, total.mean_difference, [row.difference.value for row in gains[total.kind] if row.difference])
+        for total in found.totals
+        if total.tasks == "all" and total.mean_difference is not None and total.kind in gains
+    ]

@@ -1,0 +1,39 @@
+"""Double sampling: a second successor of every real transition, for the gradient of the forward term (Baird 1995).
+
+In a stochastic world a single successor makes residual algorithms minimise E[δ²], not E[δ]². With a second, independent
+one the product of error and gradient has the right mean:
+
+    θ ← θ + α [δ ∇Q(s, a) − η γ δ ∇Q(s″, μ(s″))],    δ from (s, a, r, s′), s″ a second sample after (s, a)
+
+The simulator (`--model oracle`) steps again from the same state with the same action and fresh noise. A learned model
+gives its prediction. Where the world is deterministic both successors are the same, and this is the rule itself.
+"""
+
+from __future__ import annotations
+
+from bires.agents.base import Hyper, Learner, Slope
+from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
+from bires.planning.mve import follow
+from bires.types import Transition
+
+
+def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: Imagined) -> Slope:
+    """The gradient of the planning rule on the real batch, its ∇succ at the second successors."""
+    assert hyper.planning is not None
+    planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
+    return planning.parts.slope(learner, planned, batch, planning.imagined, imagined.next_observation[0, 0])
+
+
+KIND = PlannerKind(
+    name="double",
+    start="before",
+    size=lambda numbers: (1, 1),
+    first=lambda parts, key, learner, hyper, batch, width: batch.action[None],
+    following=follow,
+    slope=slope,
+)
+
+PLANNERS = tuple(
+    PlannerSpec(f"double-{rule}", KIND, rule, ("planning_eta",), f"`{rule}` with a second successor for its gradient")
+    for rule in ("res", "bi")
+)

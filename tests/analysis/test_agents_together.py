@@ -1,0 +1,70 @@
+"""Several agents on one task in one panel, and the figure of many kinds over several tasks."""
+
+from bires.analysis.curves import collect
+from bires.analysis.report.content import About
+from bires.analysis.report.write import write
+from bires.analysis.totals import totals
+from bires.settings.keywords import make_config
+from bires.studies.records import STUDIES
+from bires.studies.reporting import judge
+from tests.synthetic import make_run
+
+SHORT = {"steps": 400, "warmup": 10, "eval_every": 100, "seed": (0, 1, 2), "protocol": "modern"}
+
+
+def runs_of(folder, tasks=("walker-run", "cheetah-run"), agents=("ddpg", "td3"), norms=(False, True)):
+    made = []
+    for task in tasks:
+        for agent in agents:
+            for norm in norms:
+                settings = SHORT | {"algorithm": (agent, f"bi-res-{agent}"), "eta": (0.05, 0.2), "layer_norm": norm}
+                made.append(make_run(folder / f"{task}-{agent}-{norm}", make_config(task, settings)))
+    return made
+
+
+def test_agents_share_the_panel_of_a_task_and_each_has_its_own_baseline(tmp_path):
+    panels = collect(runs_of(tmp_path))
+    assert [panel.title for panel in panels] == ["walker-run", "cheetah-run"]
+    labels = [kind.label for kind in panels[0].kinds]
+    assert labels[:6] == [
+        *("ddpg", "bi-res-ddpg(0.05)", "bi-res-ddpg(0.2)"),
+        *("ddpg layer_norm", "bi-res-ddpg(0.05) layer_norm", "bi-res-ddpg(0.2) layer_norm"),
+    ]
+    for kind in panels[0].kinds:
+        base = panels[0].base_of(kind)
+        assert base is not None
+        agent = kind.algorithm.removeprefix("bi-res-")
+        assert base.label == agent + " layer_norm" * kind.label.endswith("layer_norm")
+
+
+def test_an_agent_with_two_sizes_keeps_panels_apart(tmp_path):
+    """Then nobody can say which of them another agent belongs to."""
+    small = make_config("walker-run", SHORT | {"algorithm": ("td3",), "hidden": (32, 32)})
+    runs = runs_of(tmp_path, ("walker-run",), norms=(False,))
+    panels = collect([*runs, make_run(tmp_path / "small", small)])
+    assert len(panels) == 3
+    assert any("hidden=[32, 32]" in panel.title for panel in panels)
+
+
+def test_runs_of_different_protocols_do_not_share_a_panel(tmp_path):
+    paper = make_config("walker-run", SHORT | {"algorithm": ("sac",), "protocol": "paper"})
+    panels = collect([*runs_of(tmp_path, ("walker-run",), norms=(False,)), make_run(tmp_path / "p", paper)])
+    assert [len(panel.runs) for panel in panels] == [2, 1]
+
+
+def test_many_kinds_share_one_figure_of_their_differences(tmp_path):
+    panels = collect(runs_of(tmp_path / "runs"))
+    files = write(panels, tmp_path / "report", About("many", ""))
+    names = {path.name for path in files if path.suffix == ".png"}
+    assert "effects.png" in names
+    assert not any(name.startswith("auc") for name in names)
+
+
+def test_the_study_of_modern_agents_judges_each_agent_against_itself(tmp_path):
+    panels = collect(runs_of(tmp_path, agents=("td3",), norms=(True,)))
+    found = {claim.statement.split(" scores")[0]: claim for claim in judge(STUDIES["modern"], panels)}
+    label = "bi-res-td3(0.2) layer_norm"
+    (total,) = (total for total in totals(panels) if (total.tasks, total.kind) == ("all", label))
+    assert found[label].value == total.mean_difference
+    assert found[label].answer == "open"
+    assert found["bi-res-sac(0.2)"].answer == "no data"
