@@ -31,11 +31,14 @@ def asked_in_evaluations(out, steps):
     return stop
 
 
-@pytest.mark.parametrize("cohorts", ["threads", "processes"])
-def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(tmp_path, split, monkeypatch, cohorts):
-    """Also in the first and in the last one."""
+@pytest.mark.parametrize(
+    ("task", "cohorts"),
+    [("pendulum-swingup", "threads"), ("pendulum-swingup", "processes"), (f"{PROBE}Raises-v0", "threads")],
+)
+def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(tmp_path, split, monkeypatch, task, cohorts):
+    """Also in the first and in the last one, and where environments raise in evaluations."""
     monkeypatch.setattr("bires.training.evaluation.LOOK_S", 0.0)
-    config = make_config("pendulum-swingup", {**LIMIT, "eval_episodes": 2, "seeds": 2})
+    config = make_config(task, {**LIMIT, "eval_episodes": 2, "seeds": 2 if task == "pendulum-swingup" else 8})
     begin_or_continue(config, tmp_path / "calm", Options(workers=0, cohorts=cohorts))
     out = tmp_path / "stopped"
     stop = asked_in_evaluations(out, (0, 30, 60))

@@ -187,7 +187,9 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         there = path.stat().st_size if path.is_file() else -1
         require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
     require(type(data.get("evaluation_due", False)) is bool, "an evaluation")
-    whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
+    whole = isinstance(episodes, list) and all(
+        type(number) is int and 0 <= number <= checkpoint.step for number in episodes
+    )
     require(whole and len(episodes or ()) == count, "episodes")
     for name in ("diverged", "returns"):
         found = data.get(name)
@@ -195,7 +197,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
-        require(actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,), "actions")
+        fits = actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,)
+        require(fits and len(actions) <= checkpoint.step, "actions")
     template = shapes(plan.program, count)._replace(storage=None)
     named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
     unflatten(template, named_arrays, np.arange(count))
