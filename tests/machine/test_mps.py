@@ -103,6 +103,6 @@ def test_a_service_of_the_users_is_used(control, tmp_path, monkeypatch):
 def test_processes_on_a_gpu_without_the_service_are_refused(tmp_path, quick, monkeypatch):
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     monkeypatch.setattr(mps, "environment", lambda: None)
-    with pytest.raises(bires.UserError, match=rf"{mps.CONTROL}, which does not start here. Use --cohorts threads"):
+    with pytest.raises(bires.UserError, match=rf"{mps.CONTROL}, which does not start here. Use cohorts='threads'"):
         bires.train("pendulum-swingup", out=tmp_path / "run", cohorts="processes", **quick)
     assert not (tmp_path / "run" / "manifest.json").exists()

@@ -190,16 +190,16 @@ def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model)
     ("settings", "words"),
     [
         ({"planner": "dnya"}, "Unknown planner 'dnya'. Did you mean 'dyna'"),
-        ({"horizon": 0}, "--horizon was given 0"),
-        ({"planning_eta": 1.5}, "--planning-eta was given 1.5"),
-        ({"planning_noise": -0.1}, "--planning-noise was given -0.1"),
-        ({"planning_noise": float("nan")}, "--planning-noise was given nan"),
-        ({"planning_steps": -1}, "--planning-steps was given -1"),
-        ({"ensemble": 0}, "--ensemble was given 0"),
-        ({"model": "dream"}, "--model was given 'dream'; accepted: oracle, learned"),
-        ({"model_scale": "huge"}, "--model-scale was given 'huge'"),
-        ({"mve_loss": "l1"}, "--mve-loss was given 'l1'"),
-        ({"algorithm": "mve-ddpg", "rule": "bi"}, "--rule bi was given with planner 'mve'"),
+        ({"horizon": 0}, "horizon was given 0"),
+        ({"planning_eta": 1.5}, "planning_eta was given 1.5"),
+        ({"planning_noise": -0.1}, "planning_noise was given -0.1"),
+        ({"planning_noise": float("nan")}, "planning_noise was given nan"),
+        ({"planning_steps": -1}, "planning_steps was given -1"),
+        ({"ensemble": 0}, "ensemble was given 0"),
+        ({"model": "dream"}, "model was given 'dream'; accepted: oracle, learned"),
+        ({"model_scale": "huge"}, "model_scale was given 'huge'"),
+        ({"mve_loss": "l1"}, "mve_loss was given 'l1'"),
+        ({"algorithm": "mve-ddpg", "rule": "bi"}, "rule='bi' was given with planner 'mve'"),
     ],
 )
 def test_bad_input_is_refused(tmp_path, settings, words):
@@ -210,7 +210,7 @@ def test_bad_input_is_refused(tmp_path, settings, words):
 
 def test_the_oracle_of_a_task_without_a_physics_state_is_refused(tmp_path, quick):
     task = "MountainCarContinuous-v0"
-    with pytest.raises(bires.UserError, match="--model learned"):
+    with pytest.raises(bires.UserError, match="Use model='learned'"):
         bires.train(task, algorithm="dyna-ddpg", out=tmp_path / "run", **quick)
     bires.train(task, algorithm="dyna-ddpg", model="learned", model_scale="small", out=tmp_path / "b", **quick)
 

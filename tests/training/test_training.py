@@ -186,7 +186,7 @@ def test_a_run_of_an_older_format_is_read_but_not_continued(copied):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1, "end": None}))
     assert bires.load(run.path).evaluations.height == 3
     for call in (lambda: bires.resume(run.path), lambda: bires.resume(run.path, steps=120)):
-        with pytest.raises(bires.UserError, match=r"format 1, this version writes 2.*another --out"):
+        with pytest.raises(bires.UserError, match=r"format 1, this version writes 2.*another out"):
             call()
 
 
@@ -209,7 +209,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, qui
     settings = {k: v for k, v in quick.items() if k != "quiet"}
     begin_or_continue(make_config("pendulum-swingup", settings), out, Options(say=said.append))
     assert "finished" in said[0]
-    with pytest.raises(bires.UserError, match=r"(?s)another configuration.*--batch: 8 there, 16 now"):
+    with pytest.raises(bires.UserError, match=r"(?s)another configuration.*batch: 8 there, 16 now"):
         bires.train("pendulum-swingup", out=out, **(quick | {"batch": 16}))
     assert contents(out) == before
 
@@ -240,7 +240,7 @@ def test_evaluations_and_tables(tmp_path, quick):
 
 
 def test_too_little_memory_is_refused_with_what_would_fit(tmp_path):
-    with pytest.raises(bires.UserError, match=r"needs .* GB of memory.*--replay \d+ would fit"):
+    with pytest.raises(bires.UserError, match=r"needs .* GB of memory.*replay=\d+ would fit"):
         bires.train("Humanoid", seeds=60, out=tmp_path / "run", quiet=True, replay=10**6, steps=10**6)
     assert not (tmp_path / "run").exists()
 

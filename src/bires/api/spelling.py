@@ -18,7 +18,8 @@ T = TypeVar("T")
 COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
 """What is to be typed into a shell stays as it is."""
 NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
-NAMES = re.compile(r"--(agent|algorithm|planner|rule|study|to) (?!was |is |are |and |or )([\w:.-]*\w)")
+CHOSEN = "agent|algorithm|cohorts|model|planner|protocol|rule|study|to"
+NAMES = re.compile(rf"--({CHOSEN}) (?!was |is |are |and |or )([\w:.-]*\w)")
 PLACES = re.compile(r"--out (\S+)(?= \()")
 SWITCHES = re.compile(r"--(keep-going|trust)\b")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
