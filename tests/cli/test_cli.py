@@ -145,14 +145,17 @@ def test_members_that_diverged_are_left_out_of_an_evaluation(tmp_path):
     assert all(isinstance(row["q_mean"], float) for row in rows)
 
 
-def test_json_prints_one_event_per_line_and_quiet_prints_nothing(tmp_path):
+def test_json_is_json_also_when_quiet(tmp_path):
     done = typed("train", "pendulum-swingup", *QUICK, "--json", "--out", str(tmp_path / "a"))
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
     quiet = typed("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
-    assert quiet.stdout == ""
+    assert [json.loads(line)["event"] for line in quiet.stdout.splitlines()][-1] == "done"
+    assert quiet.stderr == ""
+    again = typed("resume", str(tmp_path / "b"), "--quiet")
+    assert (again.stdout, again.stderr) == ("", "")
 
 
 def test_a_picture_that_cannot_be_written_is_no_error(copied):
@@ -161,8 +164,8 @@ def test_a_picture_that_cannot_be_written_is_no_error(copied):
     (path / "curves.png").mkdir()
     done = typed("resume", str(path))
     assert done.returncode == 0, done.stderr
-    assert "curves.png cannot be written (Is a directory)" in done.stdout
-    assert "bires resume" in done.stdout
+    assert "cannot be written (Is a directory)" in done.stderr
+    assert "bires resume" in done.stderr
     assert "learning curves" not in done.stdout
     (path / "curves.png").rmdir()
     assert "learning curves" in typed("resume", str(path)).stdout

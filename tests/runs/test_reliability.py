@@ -100,6 +100,9 @@ MALICE = {
     "a size that is no number": in_meta(lambda m: m["data"]["sizes"].update(metrics="0; rm -rf")),
     "another number of members": in_meta(lambda m: m["data"].update(episodes=[0] * 7)),
     "an episode that is no number": in_meta(lambda m: m["data"].update(episodes=["0"])),
+    "an episode beyond all others": in_meta(lambda m: m["data"].update(episodes=[10**30])),
+    "an evaluation that is no yes or no": in_meta(lambda m: m["data"].update(evaluation_due="yes")),
+    "an episode without end": with_array("episode/0", np.zeros((10**5, 1), np.float32)),
     "another type": with_array("state/key", np.zeros((1, 2), np.float64)),
     "another shape": with_array("state/learner.actor.layers.0.weight", np.zeros((1, 3, 999), np.float32)),
     "too few members": with_array("state/alive", np.zeros((0,), bool)),
@@ -194,6 +197,7 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undistur
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
+    monkeypatch.setattr("bires.training.evaluation.LOOK_S", float("inf"))
     config = configured(quick)
     stops, step = [], 0
     for moment in (19, 20, 20, 21, 30, 31, 40, 59):

@@ -22,7 +22,7 @@ COUNTED = "tests.environments:bires-test/Counted-v0"
 
 
 def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
-    """One environment to look at, one to train in, one to evaluate in; one validation, one expansion of the grid."""
+    """Two environments to look at, one to train in, one to evaluate in; one validation, one expansion of the grid."""
     calls: list[str] = []
 
     def counting(owner, name):
@@ -44,15 +44,15 @@ def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
     here = {"workers": 0, "cohorts": "threads"}
     bires.train(COUNTED, algorithm="ddpg", seed=[0], out=tmp_path / "run", **quick | here)
-    assert Counted.built == 3
+    assert Counted.built == 4
     assert calls == ["validate", "members", "make_program", "place"]
 
 
-def test_a_plan_says_what_it_takes_and_builds_one_environment(monkeypatch):
+def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
     config = make_config(COUNTED, {"seed": (0, 1), "steps": 1000, "replay": 100, "warmup": 10})
     plan = make_plan(config, Options(workers=0, cohorts="threads"))
-    assert Counted.built == 1
+    assert Counted.built == 2  # the second: does it repeat?
     assert (len(plan.members), plan.capacity, plan.space.observation) == (2, 100, 1)
     total, replay = plan.memory()
     assert 0 < replay < total < plan.require_memory()

@@ -28,7 +28,7 @@ class RunOptions:
     keep_going: bool = False
     """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print nothing but errors (and what --json prints)."""
     json: bool = False
     """Print one JSON object per line, for machines."""
 

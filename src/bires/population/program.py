@@ -20,6 +20,7 @@ from bires.planning.base import Planning
 from bires.planning.fitting import Learning
 from bires.planning.models import SCALES
 from bires.population.planners import numbers_of, planning_of
+from bires.population.sizes import require_room
 from bires.population.streams import MODEL
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -94,6 +95,7 @@ class Program:
 
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
     """The program of a population, with what its planners need and no more."""
+    require_room(config, space)
     agent = make_agent(config, members, space)
     planning = planning_of(config, members, agent)
     learning = None

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bires.runs.tables import read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -137,15 +137,24 @@ class Folder:
             writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
         write_whole(self.path / "members.csv", text.getvalue())
 
+    def withdraw(self) -> None:
+        """Removes what `create` and `open` wrote, and the folder if nothing else is there: the run never began."""
+        for name in ("manifest.json", "members.csv", "evaluations.csv", "metrics.csv"):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / f"{name}.part").unlink(missing_ok=True)
+        for text in (self.path / "errors").glob("member-*.txt"):  # the error itself holds it
+            text.unlink()
+        for folder in ("errors", "checkpoints"):
+            with suppress(OSError):  # not there, or not empty
+                (self.path / folder).rmdir()
+
     def finish(self) -> None:
         data = json.loads((self.path / "manifest.json").read_text())
         data["end"] = now()
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
-    def lengthen(self, steps: int, members: Sequence[Member]) -> None:
+    def lengthen(self, steps: int, members: Sequence[Member], diverged: dict[int, int]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
-        table = read_csv(self.path / "members.csv")
-        diverged = {int(row["member"]): int(row["diverged_at"]) for row in table.rows() if row["status"] == "diverged"}
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None

@@ -20,6 +20,7 @@ from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.recipes import recipe_of
+from bires.settings.validation import validate
 
 Actor = Callable[[np.ndarray], np.ndarray]
 """A batch of observations → noise-free actions for an environment's `step`."""
@@ -38,6 +39,7 @@ def newest_checkpoint(path: Path) -> Checkpoint:
 
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
+    validate(config)
     members = grid.members(config)
     if not 0 <= configs.proper("member", member, int) < len(members):
         raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")

@@ -38,6 +38,8 @@ class Options:
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
+    warn: Callable[[str], None] = lambda text: None
+    """For what a user may not have meant."""
 
 
 class Stopped(Exception):

@@ -34,6 +34,7 @@ class LoopState(Protocol):
     segments: list[Segment]
     diverged: dict[int, int]
     returns: dict[int, float]
+    due: bool
     evaluations: Appender
     metrics: Appender
 
@@ -81,6 +82,7 @@ def capture(loop: LoopState) -> Checkpoint:
             "episodes": [one.episode for one in running],
             "returns": {str(member): value for member, value in loop.returns.items()},
             "diverged": {str(member): step for member, step in loop.diverged.items()},
+            "evaluation_due": loop.due,
         },
         list(loop.segments),
     )
@@ -112,7 +114,7 @@ def rings(storage: Any) -> dict[str, Any]:
 def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     """Puts a checkpoint's members on their devices and rebuilds their episodes."""
     data = checkpoint.data
-    loop.step = checkpoint.step
+    loop.step, loop.due = checkpoint.step, data.get("evaluation_due", False)
     loop.segments = list(checkpoint.replay)
     loop.diverged = {int(member): step for member, step in data["diverged"].items()}
     loop.returns = {int(member): value for member, value in data["returns"].items()}
@@ -184,7 +186,10 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         path = folder.path / f"{name}.csv"
         there = path.stat().st_size if path.is_file() else -1
         require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
-    whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
+    require(type(data.get("evaluation_due", False)) is bool, "an evaluation")
+    whole = isinstance(episodes, list) and all(
+        type(number) is int and 0 <= number <= checkpoint.step for number in episodes
+    )
     require(whole and len(episodes or ()) == count, "episodes")
     for name in ("diverged", "returns"):
         found = data.get(name)
@@ -192,7 +197,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
-        require(actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,), "actions")
+        fits = actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,)
+        require(fits and len(actions) <= checkpoint.step, "actions")
     template = shapes(plan.program, count)._replace(storage=None)
     named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
     unflatten(template, named_arrays, np.arange(count))
