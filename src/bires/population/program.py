@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from bires import rules
 from bires.agents import registry
 from bires.agents.base import Agent, Design, Hyper, Learner
+from bires.agents.normalising import normalised
 from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.planning.base import Planning
@@ -56,7 +57,8 @@ def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent
         )
     needs = rules.needs(rules.get(member.rule) for member in members)
     own = {one.name: config.own[one.name] for one in agent.settings if not one.varies}
-    return agent.make(Design(space, config.hidden, own, needs))
+    made = agent.make(Design(space, config.hidden, own, needs))
+    return normalised(made, space.observation) if config.normalise_observations else made
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Program:
     planning: Planning | None = None
     learning: Learning | None = None
     """How models are learned; None: nobody plans, or the simulator is the model."""
+    normalised: bool = False
+    """Whether learners keep the moments of their observations."""
 
     @property
     def oracle(self) -> bool:
@@ -113,6 +117,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         config.update_every,
         planning,
         learning,
+        config.normalise_observations,
     )
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.agents import normalising
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.branching import Due, when
@@ -170,6 +171,8 @@ def advance(
 
     ``learning``: whether the warm-up is over.
     """
+    if program.normalised:
+        state = state._replace(learner=jax.vmap(normalising.seen)(state.learner, state.observation, state.alive))
     due: Due = learning
     if learning and program.update_every > 1:
         due = (clock - program.warmup) % program.update_every == 0

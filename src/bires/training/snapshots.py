@@ -33,6 +33,7 @@ class LoopState(Protocol):
     step: int
     segments: list[Segment]
     diverged: dict[int, int]
+    stopped: dict[int, int]
     returns: dict[int, float]
     due: bool
     evaluations: Appender
@@ -83,6 +84,7 @@ def capture(loop: LoopState) -> Checkpoint:
             "returns": {str(member): value for member, value in loop.returns.items()},
             "diverged": {str(member): step for member, step in loop.diverged.items()},
             "evaluation_due": loop.due,
+            "stopped": {str(member): step for member, step in loop.stopped.items()},
         },
         list(loop.segments),
     )
@@ -117,13 +119,14 @@ def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     loop.step, loop.due = checkpoint.step, data.get("evaluation_due", False)
     loop.segments = list(checkpoint.replay)
     loop.diverged = {int(member): step for member, step in data["diverged"].items()}
+    loop.stopped = {int(member): step for member, step in data.get("stopped", {}).items()}
     loop.returns = {int(member): value for member, value in data["returns"].items()}
     loop.runner.each(make_room)
     for segment in checkpoint.replay:
         rows = load_rows(loop.plan, loop.store, segment)
         mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in loop.runner.parts]
         loop.runner.spread(refill, mine)
-    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged)
+    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged | loop.stopped)
 
 
 def make_room(cohort: Cohort) -> None:
@@ -191,8 +194,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         type(number) is int and 0 <= number <= checkpoint.step for number in episodes
     )
     require(whole and len(episodes or ()) == count, "episodes")
-    for name in ("diverged", "returns"):
-        found = data.get(name)
+    for name in ("diverged", "stopped", "returns"):
+        found = data.get(name, {} if name == "stopped" else None)  # older checkpoints know of no callbacks
         named = isinstance(found, dict) and all(str(key).isdigit() and int(key) < count for key in found)
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):
