@@ -3,6 +3,7 @@
 Importing this module registers them with Gymnasium.
 """
 
+import time
 from typing import Any
 
 import gymnasium
@@ -78,6 +79,28 @@ class Target(Probe):
 
     def step(self, action):
         return self.observe(0.0), -float((action[0] - 0.5) ** 2), True, False, {}
+
+
+class Endless(Probe):
+    """Never ends, and takes its time."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        time.sleep(0.005)
+        return self.observe(0.0), 0.0, False, False, {}
+
+
+class Forgetful(Clock):
+    """Every one that is built starts elsewhere, whatever the seed."""
+
+    def __init__(self) -> None:
+        self.start = np.random.default_rng().uniform()
+
+    def observe(self, value: float) -> np.ndarray:
+        return super().observe(self.start)
 
 
 class Counted(Clock):
@@ -242,6 +265,8 @@ for kind in (
     ConstantReward,
     TwoSteps,
     Clock,
+    Endless,
+    Forgetful,
     Counted,
     Target,
     Slides,

@@ -16,12 +16,13 @@ from bires.training import plan as planning
 from bires.training.plan import make_plan
 from bires.training.runners import setup_of
 from tests.environments import Counted
+from tests.helpers import TASK
 
 COUNTED = "tests.environments:bires-test/Counted-v0"
 
 
 def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
-    """One environment to look at, one to train in, one to evaluate in; one validation, one expansion of the grid."""
+    """Two environments to look at, one to train in, one to evaluate in; one validation, one expansion of the grid."""
     calls: list[str] = []
 
     def counting(owner, name):
@@ -43,15 +44,15 @@ def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
     here = {"workers": 0, "cohorts": "threads"}
     bires.train(COUNTED, algorithm="ddpg", seed=[0], out=tmp_path / "run", **quick | here)
-    assert Counted.built == 3
+    assert Counted.built == 4
     assert calls == ["validate", "members", "make_program", "place"]
 
 
-def test_a_plan_says_what_it_takes_and_builds_one_environment(monkeypatch):
+def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
     config = make_config(COUNTED, {"seed": (0, 1), "steps": 1000, "replay": 100, "warmup": 10})
     plan = make_plan(config, Options(workers=0, cohorts="threads"))
-    assert Counted.built == 1
+    assert Counted.built == 2  # the second: does it repeat?
     assert (len(plan.members), plan.capacity, plan.space.observation) == (2, 100, 1)
     total, replay = plan.memory()
     assert 0 < replay < total < plan.require_memory()
@@ -59,7 +60,7 @@ def test_a_plan_says_what_it_takes_and_builds_one_environment(monkeypatch):
     assert plan.where["processes"] is False
 
 
-def test_what_cannot_be_leaves_no_folder_behind(tmp_path, quick):
+def test_wrong_settings_leave_no_folder_behind(tmp_path, quick):
     for wrong in ({"eta": 3.0}, {"workers": -1}, {"checkpoint_minutes": 0.0}, {"algorithm": "dqn"}):
         with pytest.raises(bires.UserError):
             bires.train(COUNTED, out=tmp_path / "run", **quick | wrong)
@@ -69,7 +70,7 @@ def test_what_cannot_be_leaves_no_folder_behind(tmp_path, quick):
 def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path, quick, monkeypatch):
     """While this process waits for the folder, another begins the run in threads: this one follows."""
     quick.pop("quiet")
-    config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
+    config = make_config(TASK, quick | {"seed": (0, 1)})
     monkeypatch.setattr(hardware, "processes_pay", lambda *_: True)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     said: list[str] = []
@@ -87,7 +88,7 @@ def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path
     assert not any("each a process" in text for text in said)
 
 
-def test_what_is_sent_to_other_processes_can_be_sent():
+def test_the_setup_of_a_cohort_can_be_sent_to_another_process():
     plan = make_plan(make_config(COUNTED, {"steps": 100, "warmup": 10}), Options(workers=0, cohorts="threads"))
     setup = setup_of(plan, evaluation_envs=1)
     assert pickle.loads(pickle.dumps(setup)) == setup

@@ -30,8 +30,9 @@ class Run(reading.Run):
     """
 
     @as_typed
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(folder("path", path))
+    def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
+        """``trust``: modules that the run names (MODULE:NAME) are imported, which runs their code."""
+        super().__init__(folder("path", path), trust)
 
     @as_typed
     def policy(self, member: int, step: int | None = None) -> Policy:
@@ -69,24 +70,33 @@ RunLike = str | os.PathLike[str]
 
 
 @as_typed
-def load(path: RunLike) -> Run:
-    """Opens a run folder."""
-    return Run(path)
+def load(path: RunLike, *, trust: bool = False) -> Run:
+    """Opens a run folder. No code of it runs, and none that it names, unless you ``trust`` it.
+
+    A run with a task, an algorithm, a rule or a planner of your own (MODULE:NAME) needs ``trust=True``, or that its
+    module has been imported: `bires.train` did so in its process, and ``import my_module`` does.
+    """
+    return Run(path, trust)
 
 
 @as_typed
 def evaluate(
-    run: RunLike, *, episodes: int = 20, members: int | Iterable[int] | None = None, workers: int | None = None
+    run: RunLike,
+    *,
+    episodes: int = 20,
+    members: int | Iterable[int] | None = None,
+    workers: int | None = None,
+    trust: bool = False,
 ) -> Table:
     """Evaluates the members of a run, or some of them, at its newest checkpoint: one row per member.
 
     ``episodes`` are those of each member, without exploration noise. ``workers`` are environment processes (0: none,
-    None: chosen by size). A member whose environment raises has no row.
+    None: chosen by size). A member whose environment raises has no row. ``trust``: see `load`.
     """
     chosen = () if members is None else tuple(configs.several(members))
     if members is not None and not chosen:
         raise UserError("members was given no number; accepted: one or several, or None for all of them.")
-    return evaluating.evaluate_run(Run(run), episodes, chosen, workers).table
+    return evaluating.evaluate_run(Run(run, trust), episodes, chosen, workers).table
 
 
 @dataclass(frozen=True)
@@ -103,26 +113,38 @@ class Report:
 
 @as_typed
 def report(
-    runs: RunLike | Iterable[RunLike], *, out: str | os.PathLike[str] = "report", study: str | None = None
+    runs: RunLike | Iterable[RunLike],
+    *,
+    out: str | os.PathLike[str] = "report",
+    study: str | None = None,
+    trust: bool = False,
 ) -> Report:
     """Writes report.html, figures and tables of runs (or of folders that hold some); one panel per task.
 
     The paper's claims are judged for the ``study`` that is named, or where `bires reproduce` made all of the runs.
+    ``trust``: see `load`.
     """
-    found, where = opened(runs), folder("out", out)
+    found, where = opened(runs, trust), folder("out", out)
     named = f", study={study!r}" if study else ""
     made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")
     return Report(where / "report.html", summary.as_table(made.rows), summary.as_table(made.totals))
 
 
 @as_typed
-def play(run: RunLike, *, member: int = 0, episode: int = 0, path: str | os.PathLike[str] | None = None) -> Played:
+def play(
+    run: RunLike,
+    *,
+    member: int = 0,
+    episode: int = 0,
+    path: str | os.PathLike[str] | None = None,
+    trust: bool = False,
+) -> Played:
     """Films one noise-free episode of a member at the newest checkpoint, without a display.
 
     ``episode`` is its number in an evaluation, whose start it has. ``path`` is where to write, .mp4 (needs
-    `bires[video]`) or .gif; by default member-M.mp4, or .gif, in the run folder.
+    `bires[video]`) or .gif; by default member-M.mp4, or .gif, in the run folder. ``trust``: see `load`.
     """
-    where = Run(run)
+    where = Run(run, trust)
     number, which = configs.proper("episode", episode, int), configs.proper("member", member, int)
     if number < 0:
         raise UserError(f"--episode was given {episode}; accepted: whole numbers from 0.")
@@ -137,18 +159,22 @@ def export(
     to: Literal["tensorboard", "wandb"] = "tensorboard",
     out: str | os.PathLike[str] | None = None,
     project: str = "bires",
+    trust: bool = False,
 ) -> Path:
-    """Writes the curves of runs for TensorBoard or Weights & Biases (offline), and returns the folder they are in."""
+    """Writes the curves of runs for TensorBoard or Weights & Biases (offline), and returns the folder they are in.
+
+    ``trust``: see `load`.
+    """
     configs.proper("to", to, Literal["tensorboard", "wandb"])
     where = folder("out", out if out is not None else ("tensorboard" if to == "tensorboard" else "."))
-    exporting.export(opened(runs), to, where, project)
+    exporting.export(opened(runs, trust), to, where, project)
     return where
 
 
-def opened(runs: RunLike | Iterable[RunLike]) -> list[reading.Run]:
+def opened(runs: RunLike | Iterable[RunLike], trust: bool = False) -> list[reading.Run]:
     """The runs that were named: by folders, by folders of them, or as they are."""
     single = isinstance(runs, str | os.PathLike) or not isinstance(runs, Iterable)
     given = [folder("runs", one) for one in ([runs] if single else runs)]  # type: ignore[union-attr]
     if not given:
         raise UserError("runs was given nothing; accepted: one or more runs, run folders, or folders of them.")
-    return [reading.Run(path) for one in given for path in reading.run_folders(one)[0]]
+    return [reading.Run(path, trust) for one in given for path in reading.run_folders(one)[0]]

@@ -21,7 +21,7 @@ NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
 CHOSEN = "agent|algorithm|cohorts|model|planner|protocol|rule|study|to"
 NAMES = re.compile(rf"--({CHOSEN}) (?!was |is |are |and |or )([\w:.-]*\w)")
 PLACES = re.compile(r"--out (\S+)(?= \()")
-SWITCHES = re.compile(r"--(keep-going)\b")
+SWITCHES = re.compile(r"--(keep-going|trust)\b")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 

@@ -211,17 +211,19 @@ def resume(
     keep_every: Whole | None = None,
     callback: Callback | str | None = None,
     quiet: bool = False,
+    trust: bool = False,
 ) -> Run:
     """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
 
     It ends where it was to end, or after ``steps`` in all, as if it had begun so. A ``callback`` is called for the
-    evaluations that are still to come.
+    evaluations that are still to come. ``trust``: modules of your own that the run names (MODULE:NAME) are imported; it
+    is not needed where they have been imported already.
     """
     where = folder("path", path)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
-        lengthen(where, configs.proper("steps", steps, int))
-    return carried_out(reading.Run(where).config, where, options, quiet)
+        lengthen(where, configs.proper("steps", steps, int), trust)
+    return carried_out(reading.Run(where, trust).config, where, options, quiet)
 
 
 def make_options(
@@ -254,9 +256,9 @@ def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Opt
         raise
 
 
-def lengthen(path: Path, steps: int) -> None:
+def lengthen(path: Path, steps: int, trust: bool = False) -> None:
     """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so."""
-    run = reading.Run(path)
+    run = reading.Run(path, trust)
     run.require_resumable()
     if steps < run.config.steps:
         raise UserError(
@@ -270,7 +272,15 @@ def lengthen(path: Path, steps: int) -> None:
             f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
         )
     if steps > run.config.steps:
+        gone = [row for row in run.members.rows() if row["status"] == "diverged"]
         plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
         with Lock(path, Options.patience):
             newest(plan, Folder(path))  # or it cannot go on, and is left as it is
-            Folder(path).lengthen(steps, plan.members)
+            Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})
+
+
+def at_step(run: reading.Run, row: dict[str, Any]) -> int:
+    """The step at which a member diverged."""
+    if row["diverged_at"] != row["diverged_at"]:
+        raise UserError(f"{run.path / 'members.csv'} does not say when member {row['member']} diverged.")
+    return int(row["diverged_at"])

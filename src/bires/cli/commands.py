@@ -99,6 +99,8 @@ class Resume:
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
     steps: Whole | None = None
     """Train until this many steps in all; default: those of the run."""
+    trust: bool = False
+    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
     callback: str | None = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     running: RunOptions = field(default_factory=RunOptions)
@@ -108,8 +110,8 @@ class Resume:
         from bires.runs.run import Run
 
         if self.steps is not None:
-            lengthen(self.run_folder, self.steps)
-        config = Run(self.run_folder).config
+            lengthen(self.run_folder, self.steps, self.trust)
+        config = Run(self.run_folder, self.trust).config
         return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback)
 
 
@@ -126,11 +128,15 @@ class Evaluate:
     """Environment processes; 0: none; default: chosen by size."""
     json: bool = False
     """Print JSON, for machines."""
+    trust: bool = False
+    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
 
     def run(self) -> int:
         from bires.cli.evaluating import evaluate_run
+        from bires.runs.run import Run
 
-        return evaluate_run(self.run_folder, self.episodes, self.member, self.workers, self.json)
+        found = Run(self.run_folder, self.trust)
+        return evaluate_run(found, self.episodes, self.member, self.workers, self.json)
 
 
 @dataclass(frozen=True)
@@ -143,11 +149,13 @@ class Report:
     """Where to write."""
     study: str | None = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
+    trust: bool = False
+    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
 
     def run(self) -> int:
         from bires.cli.reporting import report
 
-        return report(self.runs, self.out, self.study)
+        return report(self.runs, self.out, self.study, self.trust)
 
 
 @dataclass(frozen=True)
@@ -301,9 +309,15 @@ def show(run: Run, display: Display) -> None:
     from bires.analysis.summary import as_json, of_run, picture, rich_table
 
     rows = of_run(run)
-    path = picture(run)
-    (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
-    display.event("done", run=str(run.path), summary=as_json(rows), picture=str(path))
+    path: Path | None = None
+    try:
+        path = picture(run)
+        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+    except OSError as error:  # a finished run may lie where nothing can be written
+        what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
+        display.warn(f"{what}; the run itself is whole. They are made anew by `bires resume {run.path}`")
+    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))
-        display.console.print(f"learning curves: {path}", soft_wrap=True)
+        if path is not None:
+            display.console.print(f"learning curves: {path}", soft_wrap=True)

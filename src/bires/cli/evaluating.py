@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from pathlib import Path
 from typing import Any
 
 from bires.machine.terminal import printable
@@ -13,9 +12,9 @@ from bires.runs.run import Run
 from bires.tools import evaluating
 
 
-def evaluate_run(path: Path, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
+def evaluate_run(run: Run, episodes: int, chosen: tuple[int, ...], workers: int | None, as_json: bool) -> int:
     """Evaluates members from the newest checkpoint and prints their rows."""
-    found = evaluating.evaluate_run(Run(path), episodes, chosen, workers)
+    found = evaluating.evaluate_run(run, episodes, chosen, workers)
     for member, text in found.skipped.items():
         print(
             f"member {member} is skipped; its environment raised: {printable(text.splitlines()[-1])}", file=sys.stderr

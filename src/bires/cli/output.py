@@ -31,7 +31,7 @@ class RunOptions:
     keep_every: Whole | None = None
     """Keep a checkpoint every so many steps, beside the newest, for its policies."""
     quiet: bool = False
-    """Print nothing but errors."""
+    """Print nothing but errors (and what --json prints)."""
     json: bool = False
     """Print one JSON object per line, for machines."""
 

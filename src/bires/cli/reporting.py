@@ -15,11 +15,11 @@ MANY = 20
 """More totals than this are not printed: they are in the report."""
 
 
-def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
+def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = False) -> int:
     """Figures and tables from raw curves; nothing is trained."""
     if not paths:
         raise UserError("Give one or more run folders, or folders of them: `bires report RUN…`.")
-    runs = opened(paths)
+    runs = opened(paths, trust)
     named = f" --study {study}" if study else ""
     command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
     found = write_report(runs, out, study, command)
@@ -31,12 +31,12 @@ def report(paths: Sequence[Path], out: Path, study: str | None) -> int:
     return 0
 
 
-def opened(paths: Sequence[Path]) -> list[Run]:
+def opened(paths: Sequence[Path], trust: bool = False) -> list[Run]:
     """The runs of some folders, and of folders that hold some."""
     runs = []
     for path in paths:
         found, left = run_folders(path)
         if left:
             print(f"skipped, as nothing was evaluated there: {', '.join(map(printable, left))}")
-        runs += [Run(one) for one in found]
+        runs += [Run(one, trust) for one in found]
     return runs

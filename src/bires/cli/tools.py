@@ -22,6 +22,8 @@ class Play:
     """Which evaluation episode: it starts where that one started."""
     video: Path | None = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
+    trust: bool = False
+    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
 
     def run(self) -> int:
         from bires.errors import UserError
@@ -31,7 +33,7 @@ class Play:
         if self.episode < 0:
             raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
         default = self.run_folder / f"member-{self.member}.{'mp4' if has_ffmpeg() else 'gif'}"
-        done = play(Run(self.run_folder), self.member, self.episode, self.video or default)
+        done = play(Run(self.run_folder, self.trust), self.member, self.episode, self.video or default)
         print(f"{done.video}: return {done.total:.1f} in {done.steps} steps ({done.frames} pictures, {done.backend})")
         return 0
 
@@ -48,6 +50,8 @@ class Export:
     """Where to write; default: a folder `tensorboard` or `wandb` here."""
     project: str = "bires"
     """The W&B project."""
+    trust: bool = False
+    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
 
     def run(self) -> int:
         from bires.analysis.export import export
@@ -57,7 +61,7 @@ class Export:
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        runs = opened(self.runs)
+        runs = opened(self.runs, self.trust)
         print(
             printable(
                 export(

@@ -39,8 +39,17 @@ class Environment:
     ``disturb`` makes the world stochastic: σ of Gaussian noise on every action.
     """
 
-    def __init__(self, env: Any, protocol: Protocol, pixels: Pixels | None = None, disturb: float = 0.0) -> None:
+    def __init__(
+        self,
+        env: Any,
+        protocol: Protocol,
+        pixels: Pixels | None = None,
+        disturb: float = 0.0,
+        limited: bool = False,
+    ) -> None:
         self._env, self.protocol = env, protocol
+        self.limited = limited
+        """Whether `bires.envs.limits` gave it a time limit, as it had none."""
         self.space = space_of(env, protocol, pixels)
         self._disturb, self._noise = disturb, np.random.default_rng(0)
         if disturb > 0 and self.space.choices is not None:
@@ -191,19 +200,22 @@ class Recipe:
     def build(self, render: bool = False) -> Environment:
         from gymnasium import spaces, wrappers
 
-        from bires.envs import suite
+        from bires.envs import limits, suite
 
         if self.family is not None:
             if self.module is not None:
                 families.load(self.module)
             family = families.FAMILIES[self.family]
-            return Environment(family.build(self.id, self.settings), self.protocol, family.seen(self.id), self.disturb)
+            env = family.build(self.id, self.settings)
+            seen, has = family.seen(self.id), self.module is None or limits.has_limit(env)  # the package's have theirs
+            return Environment(env if has else limits.limited(env), self.protocol, seen, self.disturb, not has)
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
         elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
-        return Environment(env, self.protocol, disturb=self.disturb)
+        has = limits.has_limit(env)
+        return Environment(env if has else limits.limited(env), self.protocol, None, self.disturb, not has)
 
     def make(self, render: bool = False) -> Any:
         """The environment as Gymnasium has it."""

@@ -177,6 +177,11 @@ class Pool:
             self._oracle.close()
         self._memory.close()
 
+    @property
+    def workers(self) -> int:
+        """How many processes step its environments; 0: this one does."""
+        return len(self._workers)
+
     def worker_pids(self) -> list[int]:
         return [worker.process.pid for worker in self._workers if worker.process is not None]
 

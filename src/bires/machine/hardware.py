@@ -36,6 +36,10 @@ MEMBERS_PER_GPU_PROCESS = 8
 """From so many members per process on, cohorts have processes of their own."""
 WORKERS_PER_CORE = 2
 """Environment workers per core: while one waits for its members' actions, another steps."""
+MOST_WORKERS_PER_CORE = 4
+"""More are never started, even if asked for: they only wait for the core."""
+WORKER_BYTES = 150e6
+"""About what a worker takes beside its environments: Python and a simulator's library."""
 MEMBERS_PER_EXTRA_WORKER = 4
 """Members for which one worker more than there are cores pays."""
 
@@ -236,7 +240,7 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
                 "This environment exists in this process only (it was registered with a class of the main script), so "
                 "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
             )
-        return asked
+        return min(asked, members, max(MOST_WORKERS_PER_CORE, MOST_WORKERS_PER_CORE * cores()))
     if members == 1 or cores() == 1 or not portable:
         return 0
     alone = jax.default_backend() == "cpu"
@@ -271,6 +275,17 @@ def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
             f"{gigabytes(there)} are free on {device}. {advice}; or train fewer members at once."
         )
     return there
+
+
+def require_worker_memory(workers: int, beside: int) -> None:
+    """Refuses more workers than this machine has memory for, ``beside`` what else the run takes there."""
+    needed, free = int(workers * WORKER_BYTES) + beside, free_memory()
+    if workers and needed > 0.9 * free:
+        raise UserError(
+            f"{workers} environment workers and this population need about {gigabytes(needed)} of memory; "
+            f"{gigabytes(free)} are free. Give fewer, such as --workers 1; --workers 0 steps the environments in this "
+            "process."
+        )
 
 
 def free_memory(container: Path = Path("/sys/fs/cgroup")) -> int:

@@ -22,8 +22,9 @@ def import_users(module: str, flag: str) -> ModuleType:
     look_here()
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except (Exception, SystemExit) as error:  # of the import itself, or whatever its code raised
+        said = f"{type(error).__name__}: {error}" if not isinstance(error, ImportError) else error
         raise UserError(
-            f"{flag} names the module {module!r}, which cannot be imported ({error}). Give MODULE:NAME, with a module "
+            f"{flag} names the module {module!r}, which cannot be imported ({said}). Give MODULE:NAME, with a module "
             "that is installed or lies in the current folder."
         ) from error

@@ -21,6 +21,7 @@ from bires.planning.base import Planning
 from bires.planning.fitting import Learning
 from bires.planning.models import SCALES
 from bires.population.planners import numbers_of, planning_of
+from bires.population.sizes import require_room
 from bires.population.streams import MODEL
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -98,6 +99,7 @@ class Program:
 
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
     """The program of a population, with what its planners need and no more."""
+    require_room(config, space)
     agent = make_agent(config, members, space)
     planning = planning_of(config, members, agent)
     learning = None
@@ -121,7 +123,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
 
 def work(program: Program) -> float:
     """About how many floating-point operations a member's step takes: six for each weight and sample of a batch."""
-    learner, learned = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    learner, learned = member_shapes(program)
 
     def weights(tree: Any) -> int:
         return sum(int(leaf.size) for leaf in jax.tree.leaves(tree))
@@ -133,9 +135,21 @@ def work(program: Program) -> float:
     return 6.0 * samples
 
 
+def one_thread() -> threadpool_limits:
+    """For the QR of small matrices: on a busy machine BLAS threads wait for each other, spinning, for seconds."""
+    return threadpool_limits(1)
+
+
+def member_shapes(program: Program) -> tuple[Any, Any]:
+    """What one member's learner and model (None where none is learned) look like, as shapes."""
+    with one_thread():  # NumPy makes the weights, also where only their shapes are wanted
+        learner, learned = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    return learner, learned
+
+
 def learners(program: Program, seeds: Sequence[int]) -> Learner:
     """Fresh learners, each from its own seed, stacked."""
-    with threadpool_limits(1):  # small matrices: on a busy machine BLAS threads wait for each other for seconds
+    with one_thread():
         made = [program.agent.init(np.random.default_rng(seed)) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
 
@@ -147,6 +161,6 @@ def model(program: Program, seed: int) -> Any:
 
 def models(program: Program, seeds: Sequence[int]) -> Any:
     """Fresh models, each from its member's seed, stacked."""
-    with threadpool_limits(1):
+    with one_thread():
         made = [model(program, seed) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)

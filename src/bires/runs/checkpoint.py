@@ -20,8 +20,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from bires.machine.hardware import free_memory
+
 KEPT = 2
 FORMAT = 1
+LARGEST_META = 100_000_000
+"""Bytes; a usual one has some thousand."""
 
 
 class CorruptCheckpoint(Exception):
@@ -89,11 +93,19 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> str:
 def load_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
     """Reads arrays whose checksum is known."""
     try:
+        require_room(path, free_memory())
         if digest(path) != sha256:
             raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
         return dict(load_file(path))
     except (OSError, SafetensorError) as error:
         raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+
+
+def require_room(path: Path, most: float) -> None:
+    """Refuses a file that is too large to be read."""
+    size = path.stat().st_size
+    if size > most:
+        raise CorruptCheckpoint(f"{path} has {size} bytes, more than can be read here")
 
 
 class Store:
@@ -105,7 +117,7 @@ class Store:
     def steps(self) -> list[int]:
         """The steps at which there is a checkpoint, newest first."""
         found = [p.name.removeprefix("step-") for p in self.path.glob("step-*") if p.is_dir()]
-        return sorted((int(name) for name in found if name.isdigit()), reverse=True)
+        return sorted((int(name) for name in found if name.isascii() and name.isdigit()), reverse=True)
 
     def save_replay(self, arrays: dict[str, np.ndarray], start: int) -> Segment:
         """Writes the replay of the steps from ``start``: arrays of (members, steps, ·)."""
@@ -194,6 +206,7 @@ class Store:
 
     def _meta(self, folder: Path) -> dict[str, Any]:
         try:
+            require_room(folder / "meta.json", LARGEST_META)
             sha256, _, text = (folder / "meta.json").read_text().partition("\n")
             meta = json.loads(text)
         except (OSError, ValueError, RecursionError) as error:

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -144,15 +145,26 @@ class Folder:
             writer.writerow([values[0], config.task, *values[1:], status, *(one.get(number, "") for one, _ in early)])
         write_whole(self.path / "members.csv", text.getvalue())
 
+    def withdraw(self) -> None:
+        """Removes what `create` and `open` wrote, and the folder if nothing else is there: the run never began."""
+        for name in ("manifest.json", "members.csv", "evaluations.csv", "metrics.csv"):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / f"{name}.part").unlink(missing_ok=True)
+        for text in (self.path / "errors").glob("member-*.txt"):  # the error itself holds it
+            text.unlink()
+        for folder in ("errors", "checkpoints"):
+            with suppress(OSError):  # not there, or not empty
+                (self.path / folder).rmdir()
+
     def finish(self) -> None:
         data = json.loads((self.path / "manifest.json").read_text())
         data["end"] = now()
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
-    def lengthen(self, steps: int, members: Sequence[Member]) -> None:
+    def lengthen(self, steps: int, members: Sequence[Member], diverged: dict[int, int]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
         rows = list(read_csv(self.path / "members.csv").rows())
-        diverged, stopped = (ended_early(rows, status) for status in ("diverged", "stopped"))
+        stopped = ended_early(rows, "stopped")
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None

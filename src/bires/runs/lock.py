@@ -24,6 +24,8 @@ BEAT_S = 5.0
 LOST_S = 60.0
 """Many beats, as shared storage may be slow to show them."""
 LOOK_S = 0.5
+LONGEST = 4096
+"""Characters of a lock file that are read."""
 
 
 class LostLock(UserError):
@@ -42,8 +44,9 @@ def machine() -> str:
 def owner(folder: Path) -> str:
     """The process that uses a run folder, or used it when it was killed; empty: none."""
     try:
-        return (folder / ".lock").read_text().partition("\n")[0]
-    except OSError:
+        with (folder / ".lock").open() as file:
+            return file.read(LONGEST).partition("\n")[0]
+    except (OSError, UnicodeDecodeError):
         return ""
 
 
@@ -96,7 +99,7 @@ class Lock:
         while True:
             file, free = self._open()
             file.seek(0)
-            text = file.read()
+            text = file.read(LONGEST)
             if free and not elsewhere(text):
                 return file
             now = time.monotonic()

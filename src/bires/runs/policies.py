@@ -23,6 +23,7 @@ from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.recipes import recipe_of
+from bires.settings.validation import validate
 
 Actor = Callable[[np.ndarray], np.ndarray]
 """A batch of observations → noise-free actions for an environment's `step`."""
@@ -81,6 +82,7 @@ def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Env
 
 def load_learner(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Any, Any]:
     """The task's environment, a member's learner, and how it acts without noise."""
+    validate(config)
     members = grid.members(config)
     if not 0 <= configs.proper("member", member, int) < len(members):
         raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")

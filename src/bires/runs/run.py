@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,10 @@ import numpy as np
 from bires.errors import UserError
 from bires.runs.folder import EVALUATION_COLUMNS, FORMAT, METRIC_COLUMNS
 from bires.runs.tables import Table, read_csv
+from bires.runs.trust import read_manifest, require_trusted
 from bires.settings import config as configs
 from bires.settings.config import Config
+from bires.settings.validation import require_counts
 
 if TYPE_CHECKING:
     from bires.runs.policies import Policy
@@ -28,6 +29,9 @@ TYPES = {
 AFTERWARDS = ("status", "diverged_at", "stopped_at")
 """Columns of members.csv that say how a member ended."""
 
+MEMBER_COLUMNS = ("member", "task", "algorithm", "rule", "eta", "seed", "gamma", "status", "diverged_at")
+"""Those of every members.csv."""
+
 
 class Run:
     """The reading side of a run folder, which one command made and can continue.
@@ -35,17 +39,17 @@ class Run:
     ``path`` is the folder, ``manifest`` what `manifest.json` holds, ``config`` the run's settings.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
+        """``trust``: modules that the manifest names (MODULE:NAME) may be imported, which runs their code."""
         self.path = Path(path)
+        self.manifest: dict[str, Any] = read_manifest(self.path)
+        if not trust:
+            require_trusted(self.path, self.manifest["config"])
         try:
-            self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
             self.config: Config = configs.from_json(self.manifest["config"])
-        except UserError as error:
+            require_counts(self.config)
+        except (UserError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{self.path / 'manifest.json'} cannot be used: {error}") from error
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(
-                f"{self.path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
-            ) from error
 
     def __fspath__(self) -> str:
         """A run may stand wherever its folder may."""
@@ -74,7 +78,13 @@ class Run:
         agent, planners = self.config.agent.settings, self.config.planner_settings
         own = {one.name: one.type if one.type in (int, float) else str for one in agent if one.varies}
         planned = {one.name: float for one in planners if one.varies}  # nan for members without such a planner
-        return read_csv(self.path / "members.csv", TYPES | own | planned)
+        path = self.path / "members.csv"
+        table = read_csv(path, TYPES | own | planned)
+        missing = [name for name in MEMBER_COLUMNS if name not in table]
+        if missing or not table.height or not np.array_equal(table["member"], np.arange(table.height)):
+            what = f"no column {missing[0]!r}" if missing else "not one row for each member from 0 on"
+            raise UserError(f"{path} has {what}. Put a good copy back, or leave that run out.")
+        return table
 
     @property
     def evaluations(self) -> Table:

@@ -12,8 +12,11 @@ from typing import Any, final
 import numpy as np
 
 from bires.errors import UserError
+from bires.machine.hardware import free_memory
 from bires.machine.terminal import printable
 
+MEMORY_PER_BYTE = 20
+"""About how much memory a byte of a CSV file takes while it is read."""
 SHOWN = 10
 """Rows that a long table shows."""
 
@@ -109,6 +112,8 @@ def read_csv(path: Path, types: Mapping[str, type] | None = None, rest: type | N
     row may be half written, if a run is writing it; such a row elsewhere is damage.
     """
     try:
+        if path.stat().st_size * MEMORY_PER_BYTE > free_memory():
+            raise OSError(f"its {path.stat().st_size} bytes are more than fit into memory")
         with path.open(newline="") as file:
             names, *rows = [*csv.reader(file)] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

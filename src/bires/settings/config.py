@@ -6,6 +6,7 @@ records of their own (`bires.types.Setting`); their values are in `Config.own`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
@@ -255,7 +256,7 @@ def bounded(setting: Setting, value: Any) -> Any:
     if isinstance(found, bool | str) or setting.low <= found <= setting.high:
         return found
     hint = f" ({setting.hint})" if setting.hint else ""
-    given = f"{found:g}" if isinstance(found, float) else found
+    given = f"{found:g}" if isinstance(found, float) else shown(found)
     if found != found or abs(found) == float("inf"):
         raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
     raise UserError(f"{flag(setting.name)} was given {given}; accepted: {setting.accepted}{hint}.")
@@ -264,8 +265,11 @@ def bounded(setting: Setting, value: Any) -> Any:
 def proper(name: str, value: Any, kind: Any) -> Any:
     """One value, converted to its type; whole numbers may be written 1e6, and NumPy's numbers are accepted."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if number and (kind is float or (kind is int and float(value).is_integer())):
-        return kind(value)
+    try:
+        if number and (kind is float or (kind is int and float(value).is_integer())):
+            return kind(value)
+    except OverflowError:  # a whole number beyond all floats
+        raise UserError(f"{flag(name)} was given {shown(value)}; accepted: {accepted(kind)}.") from None
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
@@ -273,6 +277,13 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, kind) and not number:
         return value
     raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
+
+
+def shown(value: Any) -> str:
+    """A value in a message: a number of many digits by how many it has."""
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return f"a number of {int(math.log10(abs(value))) + 1} digits"
+    return str(value)
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

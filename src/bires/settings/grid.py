@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -13,7 +14,7 @@ from bires.agents.base import Algorithm
 from bires.errors import UserError
 from bires.planning import registry as planners
 from bires.planning.base import PlannerSpec
-from bires.settings.config import Config
+from bires.settings.config import Config, flag
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,19 @@ def label(algorithm: str, *etas: float | None) -> str:
     return f"{algorithm}({there})" if there else algorithm
 
 
+def require_few(config: Config) -> None:
+    """Refuses a grid that is too large, before it is made."""
+    lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", "eta", "seed", "gamma")}
+    lists |= {name: value for name, value in config.own.items() if isinstance(value, tuple)}
+    count = math.prod(max(1, len(values)) for values in lists.values())
+    if count > MOST_MEMBERS:
+        longest = max(lists, key=lambda name: len(lists[name]))
+        raise UserError(
+            f"This grid has up to {count} members ({flag(longest)} has {len(lists[longest])} values); accepted: up to "
+            f"{MOST_MEMBERS}. Give fewer values, or several runs."
+        )
+
+
 class Kind(NamedTuple):
     """What distinguishes members beside the agent's numbers and the seed."""
 
@@ -61,8 +75,13 @@ class Kind(NamedTuple):
     """The planner's numbers, in the order of the settings."""
 
 
+MOST_MEMBERS = 100_000
+"""Of one population; far more than any machine trains at once."""
+
+
 def members(config: Config) -> list[Member]:
     """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
+    require_few(config)
     kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, registry.algorithm(name)))
     varying, planned = config.agent.varying, config.planned
     rows = product(kinds, config.gamma, *(config.own[name] for name in varying), config.seed)

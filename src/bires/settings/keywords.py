@@ -8,6 +8,7 @@ from typing import Any
 from bires.errors import UserError
 from bires.settings import config as configs
 from bires.settings.config import Config
+from bires.settings.grid import MOST_MEMBERS
 
 
 def make_config(task: str, settings: Mapping[str, Any]) -> Config:
@@ -24,8 +25,9 @@ def make_config(task: str, settings: Mapping[str, Any]) -> Config:
 
 def seeds(count: int) -> tuple[int, ...]:
     count = configs.proper("seeds", count, int)
-    if count < 1:
-        raise UserError(f"--seeds was given {count}; accepted: whole numbers from 1.")
+    if not 1 <= count <= MOST_MEMBERS:
+        given = configs.shown(count)
+        raise UserError(f"--seeds was given {given}; accepted: whole numbers from 1 to {MOST_MEMBERS}.")
     return tuple(range(count))
 
 

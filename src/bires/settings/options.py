@@ -42,6 +42,8 @@ class Options:
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
+    warn: Callable[[str], None] = lambda text: None
+    """For what a user may not have meant."""
     keep_every: int | None = None
     """Steps between checkpoints that are kept for their policies, beside the newest; None: none are."""
     callback: Callable[[Any], Any] | None = None

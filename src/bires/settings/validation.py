@@ -11,10 +11,12 @@ from bires import rules
 from bires.agents import registry
 from bires.errors import UserError
 from bires.planning import registry as planners
-from bires.settings.config import Config, flag, settled, types
+from bires.settings.config import Config, flag, settled, shown, types
 
 LARGEST = 2**31
 """Steps are counted in 32 bits."""
+MOST_EPISODES = 10_000
+"""Of an evaluation."""
 COUNTS = ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "update_every", "log_every")
 
 
@@ -33,6 +35,7 @@ BOUNDS: dict[str, Bounds] = {
     "seed": Bounds(0, 2**32 - 1),
     "hidden": Bounds(1),
     **{name: Bounds(1) for name in COUNTS},
+    "eval_episodes": Bounds(1, MOST_EPISODES),
 }
 
 
@@ -50,13 +53,24 @@ def validate(config: Config) -> None:
     require_within("eta", config.eta)
     require_within("gamma", config.gamma)
     require_within("disturb", (config.disturb,))
-    for name in COUNTS:
-        if getattr(config, name) < BOUNDS[name].low:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)}; accepted: whole numbers from 1.")
+    require_counts(config)
     require_agent(config)
     require_distinct(config)
     require_scales(config)
     require_steps(config)
+
+
+def require_counts(config: Config) -> None:
+    """Refuses numbers of things that cannot be."""
+    for name in COUNTS:
+        require_count(name, getattr(config, name), int(min(BOUNDS[name].high, LARGEST - 1)))
+
+
+def require_count(name: str, value: int, most: int) -> None:
+    """Refuses a number of something that is not from 1 to ``most``."""
+    if not 1 <= value <= most:
+        within = f"from 1 to {most}" if most < LARGEST - 1 else "below 2**31" if value > most else "from 1"
+        raise UserError(f"{flag(name)} was given {shown(value)}; accepted: whole numbers {within}.")
 
 
 def require_finite(config: Config) -> None:
@@ -85,7 +99,7 @@ def require_agent(config: Config) -> None:
             f"Task {config.task!r} has observations of the kind {config.sight}; {config.algorithm[0]} needs "
             f"{' or '.join(agent.run)}. Use --algorithm {able[0] if able else '…'}, or another task."
         )
-    if len(config.hidden) < agent.layers or min(config.hidden) < BOUNDS["hidden"].low:
+    if len(config.hidden) < agent.layers or min(config.hidden) < BOUNDS["hidden"].low:  # large ones: by memory
         example = " ".join(str(size) for size in agent.run[config.sight]["hidden"])
         raise UserError(
             f"--hidden was given {list(config.hidden)}; accepted for {agent.title}: {agent.layers} or more layer sizes "
@@ -123,5 +137,3 @@ def require_steps(config: Config) -> None:
         raise UserError(
             f"--warmup {config.warmup} leaves nothing to learn in --steps {config.steps}. Give more steps{shorter}."
         )
-    if config.steps >= LARGEST:
-        raise UserError(f"--steps was given {config.steps:g}; accepted: whole numbers below 2**31.")

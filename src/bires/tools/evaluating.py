@@ -23,6 +23,7 @@ from bires.runs.tables import Table
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.recipes import recipe_of
+from bires.settings.validation import MOST_EPISODES, require_count, validate
 from bires.training.evaluation import EvaluationBridge, evaluate, evaluation_environments
 
 
@@ -39,8 +40,8 @@ class Evaluated:
 def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | None) -> Evaluated:
     """Plays noise-free episodes of some members, or of all, from the newest checkpoint."""
     episodes = configs.proper("episodes", episodes, int)
-    if episodes < 1:
-        raise UserError(f"--episodes was given {episodes}; accepted: whole numbers from 1.")
+    require_count("episodes", episodes, MOST_EPISODES)
+    validate(run.config)
     everyone = grid.members(run.config)
     for member in chosen:
         if not 0 <= configs.proper("member", member, int) < len(everyone):
@@ -64,7 +65,7 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
         failed = {members[slot // per_member].member: text for slot, text in pool.failures.items()}
     finally:
         pool.close()
-    rows = [row for row in rows if row[0] not in failed]
+    rows = [row for row in rows or () if row[0] not in failed]
     if not rows:
         member, text = next(iter(failed.items()))
         raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")

@@ -20,6 +20,7 @@ from bires.envs.slots import EVALUATE, episode_seed
 from bires.errors import UserError
 from bires.runs.policies import load_actor, newest_checkpoint
 from bires.runs.run import Run
+from bires.settings import grid
 from bires.settings.recipes import recipe_of
 from bires.training.evaluation import evaluation_number
 
@@ -77,9 +78,8 @@ def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
             f"Task {run.config.task!r} can only be built by the process that registered it, and it is another one that "
             "films. Register it in a module, and name the task MODULE:ID."
         )
-    row = next(row for row in run.members.rows() if row["member"] == member)
     number = evaluation_number(run.config, checkpoint.step)
-    seed = episode_seed(int(row["seed"]), EVALUATE, episode, number)
+    seed = episode_seed(grid.members(run.config)[member].seed, EVALUATE, episode, number)
     observation, rewards, actions = environment.reset(seed), [], []
     while True:
         action = actor(observation[None])[0]

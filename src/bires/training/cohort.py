@@ -6,7 +6,7 @@ device, another's environments step. They wait for each other only between the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -76,6 +76,8 @@ class Cohort:
         """The members on their device."""
         self.returning: dict[str, jax.Array] = {}
         """The replay on its way back from a checkpoint."""
+        self.stop: Callable[[], bool] = lambda: False
+        """Whether an evaluation shall be given up."""
         self.frozen: list[Frozen] = []
         """Members that froze since `take_frozen` was last called."""
 
@@ -113,13 +115,21 @@ class Cohort:
                 clock = int(reached)
             self._freeze_failed(clock)
 
-    def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]]:
-        """Rows of evaluations.csv without their step, of the members that are not gone."""
+    def evaluate(self, step: int, gone: dict[int, int]) -> list[tuple[Any, ...]] | None:
+        """Rows of evaluations.csv without their step, of the members that are not gone; None: it was given up.
+
+        Nothing that a checkpoint holds is changed; see `end_evaluation`.
+        """
         assert self.evaluation is not None
         active = np.array([member.member not in gone for member in self.members])
-        rows = evaluate(self.evaluation, self.compiled.evaluate_members, self.state.learner, active, step)
+        learner, act = self.state.learner, self.compiled.evaluate_members
+        return evaluate(self.evaluation, act, learner, active, step, self.stop)
+
+    def end_evaluation(self, step: int, given_up: bool) -> None:
+        """Freezes members whose environments raised; an evaluation that was given up will find them again."""
+        if given_up:
+            self.pool.failures.clear()
         self._freeze_failed(step)
-        return rows
 
     def notice_divergence(self) -> None:
         """Stops the environments of members that diverged since the last call."""
@@ -128,7 +138,7 @@ class Cohort:
             if self.pool.arrays.status[i] != IDLE:
                 self._freeze(int(i), int(steps[i]), None)
 
-    def stop(self, members: Sequence[int], step: int) -> None:
+    def stop_members(self, members: Sequence[int], step: int) -> None:
         """Freezes those of the members that are here: a callback stopped them."""
         for i, member in enumerate(self.members):
             if member.member in members and self.pool.arrays.status[i] != IDLE:

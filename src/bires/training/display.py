@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,10 +27,13 @@ MEMORY_S = 10.0
 
 
 class Display:
-    """Tells of a run as it goes. Use as a context manager."""
+    """Tells of a run as it goes. Use as a context manager.
+
+    JSON is printed where it is asked for; ``quiet`` is about lines for people.
+    """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
-        self.quiet, self.as_json = quiet, as_json and not quiet
+        self.quiet, self.as_json = quiet, as_json
         self.console = terminal.console(stderr=as_json)
         self._live: Live | None = None
 
@@ -56,6 +60,12 @@ class Display:
         """A remark worth a line of its own."""
         self.event("remark", text=text)
         self.say_line(text)
+
+    def warn(self, text: str) -> None:
+        """Something that a user may not have meant: on the standard error."""
+        self.event("warning", text=text)
+        if not self.quiet:
+            print(f"bires: warning: {printable(text)}", file=sys.stderr)
 
     def say_line(self, text: str) -> None:
         """A line for people."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,10 @@ from bires.settings.grid import Member
 
 ENVIRONMENTS_PER_WORKER = 16
 """About how many evaluation environments a worker holds; a member's episodes take turns in its own."""
+LOOK_S = 0.25
+"""How often an evaluation looks whether it shall stop."""
+BEGUN_AT_ONCE = 4
+"""Environments of a worker that begin between two such looks: they may have to be built first."""
 
 
 def evaluation_environments(members: int, episodes: int, workers: int) -> int:
@@ -38,6 +43,9 @@ class EvaluationBridge(EvaluationHost):
         self.per_member = len(self.slots) // len(members)
         self.owner = np.repeat(np.arange(len(members)), self.per_member)
         self.gamma = np.array([member.gamma for member in members])[self.owner]
+        self.stop: Callable[[], bool] = lambda: False
+        """Whether the evaluation under way shall be given up."""
+        self.given_up, self._looked = False, 0.0
 
     def starts(self, active: np.ndarray, number: int) -> list[Start]:
         """The first episodes of evaluation ``number``. Episode j of a member runs in its environment j mod count."""
@@ -62,6 +70,22 @@ class EvaluationBridge(EvaluationHost):
             for i, (slot, who) in enumerate(zip(self.slots, self.owner, strict=True))
             if active[who]
         ]
+
+    def begin(self, starts: Sequence[Start], stop: Callable[[], bool]) -> None:
+        """Starts the first episodes, unless asked to stop."""
+        self.stop, self.given_up, self._looked = stop, False, time.monotonic()
+        pieces = -(-len(starts) // (BEGUN_AT_ONCE * max(1, self.pool.workers)))
+        for piece in range(pieces):  # every so many-th, so that all workers have some
+            if self._stopping():
+                return
+            self.pool.begin(starts[piece::pieces])
+
+    def _stopping(self) -> bool:
+        """Looks, now and then, whether to stop."""
+        if not self.given_up and time.monotonic() - self._looked >= LOOK_S:
+            self._looked = time.monotonic()
+            self.given_up = self.stop()
+        return self.given_up
 
     @property
     def going(self) -> np.ndarray:
@@ -105,7 +129,8 @@ class EvaluationBridge(EvaluationHost):
             self.lengths[self.owner[i]].append(int(self.running_length[i]))
             self.running_return[i], self.running_length[i] = 0.0, 0
         ended = bool(self.ended.any())
-        return self.observation(), ended, ended or bool(self.going.any())
+        more = ended or bool(self.going.any())
+        return self.observation(), ended, more and not self._stopping()
 
     def row(self, who: int) -> tuple[Any, ...]:
         """A row of evaluations.csv without its step."""
@@ -142,15 +167,24 @@ def evaluation_number(config: Config, step: int) -> int:
 
 
 def evaluate(
-    bridge: EvaluationBridge, evaluate_members: EvaluateMembers, learners: Any, active: np.ndarray, step: int
-) -> list[tuple[Any, ...]]:
+    bridge: EvaluationBridge,
+    evaluate_members: EvaluateMembers,
+    learners: Any,
+    active: np.ndarray,
+    step: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[tuple[Any, ...]] | None:
     """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
+
+    None: ``stop`` said yes, and the evaluation was given up.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
     """
-    bridge.pool.begin(bridge.starts(active, evaluation_number(bridge.config, step)))
-    if np.any(bridge.going):
+    bridge.begin(bridge.starts(active, evaluation_number(bridge.config, step)), stop)
+    if np.any(bridge.going) and not bridge.given_up:
         with bridge:
             evaluate_members(bridge.handle, learners, bridge.observation()).block_until_ready()
+    if bridge.given_up:
+        return None
     return [bridge.row(who) for who in range(len(bridge.members)) if active[who] and bridge.returns[who]]

@@ -9,11 +9,13 @@ from pathlib import Path
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.folder import Folder
-from bires.runs.lock import Lock
+from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
+from bires.runs.trust import NAMED, read_manifest
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
+from bires.settings.doubts import doubts
 from bires.settings.grid import Member
 from bires.settings.options import Options, Stopped
 from bires.training.callbacks import name_of
@@ -35,6 +37,7 @@ class CannotGoOn(Stopped):
 
 ATTEMPTS = 3
 """How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
+ADVICE = "Give another --out, or the same configuration to continue that run."
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached."""
 
@@ -52,16 +55,21 @@ def begin_or_continue(
     """
     folder = Folder(out)
     if (out / "manifest.json").exists():
+        require_same_names(out, config)
         run = Run(out)
-        require_same(run, config, "Give another --out, or the same configuration to continue that run.")
+        require_same(run, config, ADVICE)
         if run.finished:
             begin(grid.members(config))
             early = "; a callback stopped members" if (run.members["status"] == "stopped").any() else ""
             options.say(f"{out} is finished: {config.steps} steps{early}.")
             return run
         run.require_resumable()
+    else:
+        require_empty(out)
     plan = make_plan(config, options, folder, begin)
     plan.require_memory()  # a run that is refused leaves no folder behind
+    for text in (*doubts(config), *plan.remarks()):
+        options.warn(text)
     with Lock(out, options.patience, options.say) as lock:
         if options.cohorts == "by-size" and began_with_processes(folder) not in (None, plan.processes):
             plan = make_plan(config, options, folder)  # another process began the run while this one waited for it
@@ -78,6 +86,17 @@ def begin_or_continue(
                 options.say(f"{error} at step {loop.step}; the run goes on from its last checkpoint")
 
 
+def require_empty(out: Path) -> None:
+    """Refuses a folder that holds something else than a run: its files would lie among the run's."""
+    there = [path.name for path in out.iterdir()] if out.is_dir() else []
+    others = [name for name in there if name != ".lock" and not name.endswith(".part")]
+    if others and "manifest.json" not in others:  # which another process may have just written
+        raise UserError(
+            f"--out was given {out}, which is not empty and is not a run (it has {min(others)!r}); nothing was "
+            f"changed. Give a new folder, such as --out {out / 'run'}."
+        )
+
+
 def require_same(run: Run, config: Config, advice: str) -> None:
     """Refuses a folder that holds another run."""
     differences = configs.difference(configs.to_json(run.config), configs.to_json(config))
@@ -86,10 +105,21 @@ def require_same(run: Run, config: Config, advice: str) -> None:
         raise UserError(f"{text}\n{advice}")
 
 
+def require_same_names(out: Path, config: Config) -> None:
+    """Refuses a folder whose run has another task, algorithm, rule or planner, before any module of its is imported."""
+    there, now = read_manifest(out)["config"], configs.to_json(config)
+    names = {name: there.get(name, now[name]) for name in NAMED}
+    differences = configs.difference(names, {name: now[name] for name in NAMED})
+    if differences:
+        text = "\n  ".join([f"{out} holds a run with another configuration; nothing was changed.", *differences])
+        raise UserError(f"{text}\n{ADVICE}")
+
+
 def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
     """Begins the run of a loop, or continues it from its newest checkpoint."""
     folder, plan = loop.folder, loop.plan
-    checkpoint = newest(plan, folder, loop.options.say) if (folder.path / "manifest.json").exists() else None
+    new = not (folder.path / "manifest.json").exists()
+    checkpoint = None if new else newest(plan, folder, loop.options.say)
     if checkpoint is None:
         callback = loop.options.callback
         folder.create(plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {}))
@@ -99,6 +129,10 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
             loop.options.say(f"the run began with the callback {began_with}; it goes on without one (--callback)")
     try:
         loop.run(checkpoint, stop, require_ours)
+    except UserError as error:
+        if new and not loop.store.steps() and not isinstance(error, LostLock):
+            folder.withdraw()  # or the next command would be told that another run is here
+        raise
     except CorruptCheckpoint as error:
         raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
     except OSError as error:

@@ -35,8 +35,10 @@ class TrainingLoop:
         self.returns: dict[int, float] = {}
         self.store = Store(folder.path)
         self.segments: list[Segment] = []
-        self.saved_at, self.saved_step = time.monotonic(), -1
+        self.saved_at, self.saved = time.monotonic(), (-1, False)
         self.step, self.stride = 0, STRIDE
+        self.due = False
+        """Whether the evaluation of this step is still to be made."""
 
     def run(
         self,
@@ -60,20 +62,19 @@ class TrainingLoop:
             opened.callback(self.runner.close)
             if checkpoint is None:
                 self.runner.each(Cohort.begin)
+                self.due = True
             else:
                 restore(self, checkpoint)
-                self.saved_step = checkpoint.step
+                self.saved = (self.step, self.due)
                 self._keep()
             sizes = checkpoint.data["sizes"] if checkpoint else None
             self.evaluations, self.metrics = (
                 opened.enter_context(file) for file in self.folder.open(sizes, plan.columns)
             )
-            fresh = checkpoint is None
             while True:
-                if self.step % config.eval_every == 0 and fresh:
-                    self._evaluate()
+                if self.due:
+                    self._evaluate(stop)
                     self.save()
-                fresh = True
                 if self.step >= config.steps or (self.step % config.eval_every == 0 and self._nobody_left):
                     break
                 until = min(
@@ -88,6 +89,7 @@ class TrainingLoop:
                     raise Stopped(self.step)
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
+                self.due = self.step % config.eval_every == 0
                 if self._to_keep and self.step % config.eval_every:  # else it is saved after its evaluation
                     self.save()
             self.save()
@@ -106,9 +108,16 @@ class TrainingLoop:
             if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
                 self.save()
 
-    def _evaluate(self) -> None:
+    def _evaluate(self, stop: Callable[[], bool]) -> None:
+        """Evaluates all members. Given up, it is made anew when the run goes on, from the checkpoint before it."""
         self._notice_divergence()
-        parts = self.runner.each(Cohort.evaluate, self.step, self.gone)
+        parts = self.runner.evaluate(self.step, self.gone, stop)
+        given_up = any(part is None for part in parts)
+        self.runner.each(Cohort.end_evaluation, self.step, given_up)
+        if given_up:
+            self.save()
+            raise Stopped(self.step)
+        self.due = False
         rows = sorted(row for part in parts for row in part)
         self._record_frozen()
         self.require_ours()
@@ -127,7 +136,7 @@ class TrainingLoop:
         chosen = to_stop(callback, seen, len(plan.members))
         if not chosen:
             return
-        self.runner.each(Cohort.stop, chosen, self.step)
+        self.runner.each(Cohort.stop_members, chosen, self.step)
         self.stopped |= dict.fromkeys(chosen, self.step)
         self.require_ours()
         self._write_members()
@@ -183,14 +192,14 @@ class TrainingLoop:
 
     def save(self) -> None:
         """A checkpoint of this moment."""
-        if self.saved_step == self.step:
+        if self.saved == (self.step, self.due):
             return
         self._notice_divergence()
         self.require_ours()
         self.saved_at = time.monotonic()
         try:
             self.store.save(capture(self))
-            self.saved_step = self.step
+            self.saved = (self.step, self.due)
             self._keep()
         except OSError as error:
             self.store.clear_parts()

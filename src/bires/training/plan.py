@@ -7,7 +7,7 @@ The loop, the cohorts (here or in other processes), estimates and benchmarks fol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -16,13 +16,16 @@ import jax
 import numpy as np
 
 from bires.envs.adapter import Recipe
+from bires.envs.limits import LIMIT
 from bires.envs.oracle import check
+from bires.envs.repeating import repeats
 from bires.envs.timing import step_seconds
 from bires.errors import UserError, unknown
 from bires.machine import hardware, mps
 from bires.machine.hardware import Placement
 from bires.planning.fitting import columns as model_columns
 from bires.population.program import Program, make_program, work
+from bires.population.sizes import batch_bytes
 from bires.population.step import shapes
 from bires.runs.folder import Folder
 from bires.settings import grid
@@ -52,6 +55,10 @@ class Plan:
     """Whether updates are made while the environments step, where they can be."""
     physics: int
     """Numbers in a physics state, for planning with the simulator; else 0."""
+    repeats: bool = True
+    """Whether the task's episodes repeat for a seed, so that a resumed run is exact."""
+    limited: bool = False
+    """Whether the task had no time limit and got one."""
 
     @property
     def space(self) -> Space:
@@ -73,7 +80,20 @@ class Plan:
         """What the manifest says about the machine's part in the run."""
         placement = self.placement
         found = {"platform": placement.platform, "cohorts": len(placement.cohorts), "processes": self.processes}
-        return found | {"workers": self.workers}
+        return found | {"workers": self.workers, "exact": self.repeats}
+
+    def remarks(self) -> Iterator[str]:
+        """What a user should know of the task before its first step."""
+        if not self.repeats:
+            yield (
+                f"{self.config.task} does not repeat for a seed: its start or its steps differ from one environment to "
+                "the next. This run will not be exact: trained again or resumed, its numbers will differ"
+            )
+        if self.limited:
+            yield (
+                f"{self.config.task} has no time limit of Gymnasium's: an episode that does not end by itself is cut "
+                f"after {LIMIT} steps. Register it with max_episode_steps=… for another limit"
+            )
 
     @property
     def kept(self) -> int:
@@ -88,7 +108,8 @@ class Plan:
             return sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
         beside = self.kept if self.placement.platform == "cpu" else 0
-        return size(members) + beside, size(members.storage) + beside
+        updates = len(self.members) * batch_bytes(self.config, self.space)
+        return size(members) + updates + beside, size(members.storage) + beside
 
     def require_memory(self) -> int:
         """The bytes that are free where the population is to be, or a refusal that says what would fit."""
@@ -97,6 +118,7 @@ class Plan:
             hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
         share = self.placement.largest_share
         first = self.placement.devices[0]
+        hardware.require_worker_memory(self.workers, total if self.placement.platform == "cpu" else self.kept)
         return hardware.require_memory(first, int(share * total), int(share * replay), self.capacity)
 
     def describe(self) -> str:
@@ -136,6 +158,7 @@ def make_plan(
         program = make_program(config, members, space, capacity)
         step_s = step_seconds(environment)
         physics = check(recipe, environment) if program.oracle else 0
+        same, limited = repeats(recipe, environment), environment.limited
     count, each = len(members), work(program)
     worthwhile = hardware.processes_pay(count, config.steps, each, step_s)
     processes = choose_processes(options, recipe, worthwhile, folder)
@@ -145,8 +168,10 @@ def make_plan(
     if asked is None and processes and placement.platform == "cpu":
         asked = count if ahead and placement.spare else 0
     busy = math.inf if program.oracle else step_s
-    workers = hardware.choose_workers(count, asked, recipe.portable, busy)
-    return Plan(config, members, recipe, program, placement, processes, workers, ahead, physics)
+    workers = hardware.choose_workers(count * config.eval_episodes if asked else count, asked, recipe.portable, busy)
+    if asked and workers < asked:
+        options.say(f"--workers {asked} is more than is useful here; there are {workers}")
+    return Plan(config, members, recipe, program, placement, processes, workers, ahead, physics, same, limited)
 
 
 def require_capacity(config: Config, space: Space, capacity: int) -> None:

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from bires.population.step import compiled
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.training.cohort import Cohort, Common, EnvironmentSetup
+from bires.training.evaluation import LOOK_S
 from bires.training.plan import Plan
 from bires.types import Space
 
@@ -59,6 +60,9 @@ class CohortRunner(Protocol):
     def each(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Does ``work(cohort, *arguments)`` for all cohorts at once; returns their answers."""
         return self.spread(work, [arguments] * len(self.parts))
+
+    def evaluate(self, step: int, gone: dict[int, int], stop: Callable[[], bool]) -> list[Any]:
+        """`Cohort.evaluate` for all cohorts at once; they give it up soon after ``stop`` says yes."""
 
     def close(self) -> None:
         """Ends threads and processes."""
@@ -106,18 +110,29 @@ class ThreadRunner(CohortRunner):
     ) -> None:
         self.parts = parts
         self.cohorts = make_cohorts(setup, program, parts, devices)
-        self._threads = ThreadPoolExecutor(len(parts)) if len(parts) > 1 else None
+        # Python handles signals in its main thread, which must not wait inside a program: on a CPU that asks Python.
+        alone = len(parts) == 1 and devices[0].platform == "cpu"
+        self._threads = None if alone else ThreadPoolExecutor(len(parts))
 
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._threads is None:
             return [work(self.cohorts[0], *arguments[0])]
         return list(self._threads.map(lambda cohort, given: work(cohort, *given), self.cohorts, arguments))
 
+    def evaluate(self, step: int, gone: dict[int, int], stop: Callable[[], bool]) -> list[Any]:
+        for cohort in self.cohorts:
+            cohort.stop = stop
+        return self.each(Cohort.evaluate, step, gone)
+
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown()
         for cohort in self.cohorts:
             cohort.pool.close()
+
+
+STOP = None
+"""What a process is sent while it evaluates, if it shall give that up."""
 
 
 class Lost(Exception):
@@ -155,11 +170,28 @@ class ProcessRunner(CohortRunner):
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self._ask(range(len(self.parts)), work, arguments)
 
-    def _ask(self, numbers: Sequence[int], work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def evaluate(self, step: int, gone: dict[int, int], stop: Callable[[], bool]) -> list[Any]:
+        return self._ask(range(len(self.parts)), Cohort.evaluate, [(step, gone)] * len(self.parts), stop)
+
+    def _ask(
+        self,
+        numbers: Sequence[int],
+        work: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        stop: Callable[[], bool] | None = None,
+    ) -> list[Any]:
+        """The answers of some processes; once ``stop`` says yes, they are told so."""
         pipes = [self._processes[number][1] for number in numbers]
         try:
             for pipe, given in zip(pipes, arguments, strict=True):
                 pipe.send((work, given))
+            while stop is not None and (busy := [pipe for pipe in pipes if not pipe.poll()]):
+                if stop():
+                    stop = None
+                    for pipe in busy:
+                        pipe.send(STOP)
+                else:
+                    wait(busy, LOOK_S)
             answers = [pipe.recv() for pipe in pipes]
         except (EOFError, ConnectionError) as error:
             raise Lost(self._ended()) from error
@@ -202,11 +234,15 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
         device = hardware.only_device(platform, which)
     cohort: Cohort | None = None
     while True:
-        work, arguments = pipe.recv()
+        message = pipe.recv()
+        if message is STOP:  # it is done with what it should give up
+            continue
+        work, arguments = message
         try:
             if cohort is None:
                 program = make_program(setup.config, setup.members, setup.space, setup.capacity)
                 [cohort] = make_cohorts(setup, program, [part], [device])
+                cohort.stop = pipe.poll  # nothing else is sent while it works
             answer = work(cohort, *arguments)
         except Exception as error:
             known = isinstance(error, UserError | OSError)  # others may not survive being sent

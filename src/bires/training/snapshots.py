@@ -35,11 +35,12 @@ class LoopState(Protocol):
     diverged: dict[int, int]
     stopped: dict[int, int]
     returns: dict[int, float]
+    due: bool
     evaluations: Appender
     metrics: Appender
 
 
-class Part(NamedTuple):
+class CohortSnapshot(NamedTuple):
     """A cohort's part of a checkpoint."""
 
     state: dict[str, np.ndarray]
@@ -49,11 +50,11 @@ class Part(NamedTuple):
     """What the replay gained."""
 
 
-def part_of(cohort: Cohort, start: int, stop: int) -> Part:
+def snapshot_of(cohort: Cohort, start: int, stop: int) -> CohortSnapshot:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
     rows = {**rings(state.storage), **(cohort.bridge.simulator.states if cohort.bridge.simulator else {})}
-    return Part(
+    return CohortSnapshot(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
         {name: getattr(cohort.bridge, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
@@ -65,7 +66,7 @@ def capture(loop: LoopState) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
     oldest = max(0, loop.step - loop.plan.capacity)
     start = max(loop.segments[-1].stop if loop.segments else 0, oldest)
-    parts: list[Part] = loop.runner.each(part_of, start, loop.step)
+    parts: list[CohortSnapshot] = loop.runner.each(snapshot_of, start, loop.step)
     arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
     arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
     running = [one for part in parts for one in part.running]
@@ -82,6 +83,7 @@ def capture(loop: LoopState) -> Checkpoint:
             "episodes": [one.episode for one in running],
             "returns": {str(member): value for member, value in loop.returns.items()},
             "diverged": {str(member): step for member, step in loop.diverged.items()},
+            "evaluation_due": loop.due,
             "stopped": {str(member): step for member, step in loop.stopped.items()},
         },
         list(loop.segments),
@@ -114,7 +116,7 @@ def rings(storage: Any) -> dict[str, Any]:
 def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     """Puts a checkpoint's members on their devices and rebuilds their episodes."""
     data = checkpoint.data
-    loop.step = checkpoint.step
+    loop.step, loop.due = checkpoint.step, data.get("evaluation_due", False)
     loop.segments = list(checkpoint.replay)
     loop.diverged = {int(member): step for member, step in data["diverged"].items()}
     loop.stopped = {int(member): step for member, step in data.get("stopped", {}).items()}
@@ -187,7 +189,10 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         path = folder.path / f"{name}.csv"
         there = path.stat().st_size if path.is_file() else -1
         require(type(size) is int and 0 <= size <= there, f"a size of {name}.csv ({size}, the file has {there})")
-    whole = isinstance(episodes, list) and all(type(number) is int and number >= 0 for number in episodes)
+    require(type(data.get("evaluation_due", False)) is bool, "an evaluation")
+    whole = isinstance(episodes, list) and all(
+        type(number) is int and 0 <= number <= checkpoint.step for number in episodes
+    )
     require(whole and len(episodes or ()) == count, "episodes")
     for name in ("diverged", "stopped", "returns"):
         found = data.get(name, {} if name == "stopped" else None)  # older checkpoints know of no callbacks
@@ -195,7 +200,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
-        require(actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,), "actions")
+        fits = actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,)
+        require(fits and len(actions) <= checkpoint.step, "actions")
     template = shapes(plan.program, count)._replace(storage=None)
     named_arrays = {k.removeprefix("state/"): v for k, v in checkpoint.arrays.items()}
     unflatten(template, named_arrays, np.arange(count))

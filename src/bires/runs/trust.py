@@ -1,0 +1,92 @@
+"""What a run folder may make this process do: nothing but be read, unless its user trusts it.
+
+A folder may come from somebody else. The names in its manifest may be those of modules, whose code runs when they are
+imported; its entries may be links to other places, to which a resumed run would write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bires.errors import UserError
+from bires.settings.config import several
+
+NAMED = ("task", "algorithm", "rule", "planner")
+"""Settings that may be MODULE:NAME."""
+LARGEST_MANIFEST = 10_000_000
+"""Bytes; a usual one has three thousand."""
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What a run's manifest.json holds, or an error of its own if it is not one."""
+    require_inside(path)
+    file = path / "manifest.json"
+    try:
+        if file.stat().st_size > LARGEST_MANIFEST:
+            raise ValueError("too large")
+        found = json.loads(file.read_text())
+        if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+            raise ValueError("not a manifest")
+        datetime.fromisoformat(str(found.get("start")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
+        ) from error
+    for name in ("start", "end", "command", "cpu", "device", "commit", "precision"):
+        if not isinstance(found.get(name), str | None):
+            raise UserError(f"{file} cannot be used: its {name!r} is not text. Put a good copy back.")
+    return found
+
+
+def require_inside(path: Path) -> None:
+    """Refuses a folder with links to places outside of it, or with anything else than files and folders."""
+    root = path.resolve()
+    for entry in entries(root):
+        try:
+            kind = entry.stat(follow_symlinks=False).st_mode
+        except FileNotFoundError:  # a run that is under way renames its files
+            continue
+        if stat.S_ISLNK(kind):
+            target = Path(entry.path).resolve()
+            if target != root and root not in target.parents:
+                raise UserError(
+                    f"{entry.path} is a link to {target}, outside of the run folder; nothing was read or written. "
+                    "Replace it by what it points to, or link the run folder as a whole."
+                )
+        elif not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            raise UserError(f"{entry.path} is neither a file nor a folder; a run has no such thing. Remove it.")
+
+
+def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Everything below a folder; links are not followed."""
+    waiting: list[str | Path] = [folder]
+    while waiting:
+        try:
+            found = list(os.scandir(waiting.pop()))
+        except OSError:  # not there (any more), or not a folder
+            continue
+        yield from found
+        waiting += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+
+
+def modules(config: Mapping[str, Any]) -> dict[str, str]:
+    """The modules that a configuration names → by what."""
+    named = [(key, name) for key in NAMED for name in several(config.get(key, ())) if isinstance(name, str)]
+    return {name.rpartition(":")[0]: f"{key} {name!r}" for key, name in named if name.rpartition(":")[0]}
+
+
+def require_trusted(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuses a run whose modules would be imported, unless that was done already: because their user named them."""
+    for module, by in modules(config).items():
+        if module not in sys.modules:
+            raise UserError(
+                f"{path} names the module {module!r} ({by}), whose code would run here; nothing was imported. If you "
+                "trust that code, as that of a run of your own, add --trust."
+            )

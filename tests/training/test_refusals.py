@@ -1,0 +1,96 @@
+"""Runs that cannot be, are refused before they take memory or leave anything behind; doubtful ones are warned of."""
+
+import pytest
+
+import bires
+from bires.machine import hardware
+from bires.settings.doubts import doubts
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.training.plan import make_plan
+from tests.helpers import PROBE, typed
+
+VALUES = [str(i / 1000) for i in range(500)]
+SMALL = ("--steps", "60", "--warmup", "20", "--eval-every", "60", "--eval-episodes", "1", "--workers", "0")
+
+
+def test_no_more_workers_than_are_useful_are_started(quick):
+    quick.pop("quiet")
+    said: list[str] = []
+    plan = make_plan(make_config("pendulum-swingup", quick), Options(workers=1000, say=said.append))
+    assert plan.workers == 1
+    assert said == ["--workers 1000 is more than is useful here; there are 1"]
+    plan = make_plan(make_config("pendulum-swingup", quick | {"seeds": 1000}), Options(workers=1000))
+    assert plan.workers == hardware.MOST_WORKERS_PER_CORE * hardware.cores()
+
+
+def test_workers_are_counted_as_memory(quick, monkeypatch):
+    quick.pop("quiet")
+    plan = make_plan(make_config("pendulum-swingup", quick | {"seeds": 2}), Options(workers=2))
+    monkeypatch.setattr(hardware, "free_memory", lambda: 200_000_000)
+    with pytest.raises(bires.UserError, match=r"2 environment workers .* need about 0\.3. GB .*--workers 0"):
+        plan.require_memory()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--hidden", "100000", "100000"], "--hidden 100000 100000 needs at least 160"),
+        (["--batch", "1e9"], "--batch 1000000000 needs at least"),
+        (["--algorithm", "td3", "--critics", "1e9"], "--critics 1000000000 needs at least"),
+        (["--algorithm", "dyna-ddpg", "--model", "learned", "--ensemble", "1e9"], "--ensemble 1000000000 needs"),
+        (["--eval-episodes", "1e9"], "--eval-episodes was given 1000000000; accepted: whole numbers from 1 to 10000"),
+        (["--update-every", "1e12"], "--update-every was given 1000000000000; accepted: whole numbers below 2**31"),
+        (["--seeds", "1e9"], "--seeds was given 1000000000; accepted: whole numbers from 1 to 100000"),
+        (["--eta", *VALUES, "--gamma", *VALUES], "This grid has up to 250000 members"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_sizes_beyond_the_machine_are_refused(tmp_path, words, said):
+    done = typed("train", "pendulum-swingup", *SMALL, *words, "--out", str(tmp_path / "run"))
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_refused_command_does_not_block_the_next_one(tmp_path):
+    out = str(tmp_path / "run")
+    done = typed("train", f"{PROBE}Hopeless-v0", *SMALL, "--out", out)
+    assert done.returncode == 2
+    assert "no licence key" in done.stderr
+    assert not (tmp_path / "run" / "manifest.json").exists()
+    assert typed("train", f"{PROBE}Clock-v0", *SMALL, "--quiet", "--out", out).returncode == 0
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("…")
+    done = typed("train", "pendulum-swingup", *SMALL, "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "is not empty and is not a run (it has 'thesis.tex')" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_contradictions_are_warned_of(tmp_path):
+    words = ["--batch", "64", "--replay", "32", "--actor-lr", "0", "1e-4", "--model", "learned", "--hidden", "8", "8"]
+    done = typed("train", "pendulum-swingup", *SMALL, *words, "--json", "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert "bires: warning: --batch 64 is more than --replay 32" in done.stderr
+    assert "bires: warning: --actor-lr 0 was given" in done.stderr
+    assert "bires: warning: --model was given, but no algorithm here has a planner" in done.stderr
+    assert done.stdout.count('"event": "warning"') == 3
+
+
+def test_usual_settings_have_no_warnings():
+    for algorithm in ("ddpg", "td3", "sac", "dyna-ddpg"):
+        assert not [*doubts(make_config("pendulum-swingup", {"algorithm": algorithm}))]
+
+
+def test_a_finished_run_is_shown_where_nothing_can_be_written(copied):
+    run = copied()
+    for name in ("curves.png", "summary.json"):  # as on a read-only disk, also for root
+        (run.path / name).unlink(missing_ok=True)
+        (run.path / name).mkdir()
+    done = typed("resume", str(run.path))
+    assert done.returncode == 0
+    assert "bires: warning: the picture and summary.json of" in done.stderr
+    assert "bi-res-ddpg" in done.stdout
