@@ -117,7 +117,9 @@ def test_members_in_other_processes_are_stopped_too(quick, tmp_path, split):
 )
 def test_an_answer_that_means_nothing_is_refused(quick, tmp_path, answer, message):
     with pytest.raises(UserError, match=message):
-        bires.train(TASK, out=tmp_path / "run", callback=lambda evaluation: answer, **quick)
+        bires.train(
+            TASK, out=tmp_path / "run", callback=lambda evaluation: answer if evaluation.step else None, **quick
+        )
     assert bires.resume(tmp_path / "run", workers=0, quiet=True).finished, "nothing was lost"
 
 
