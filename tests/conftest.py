@@ -17,8 +17,10 @@ if LEVEL not in os.environ.get("XLA_FLAGS", ""):  # workers inherit it
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {LEVEL}".strip()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of BLAS spin and take time from other processes
 
 import jax  # noqa: E402
+import psutil  # noqa: E402
 import pytest  # noqa: E402
 
 import bires  # noqa: E402
@@ -27,15 +29,19 @@ from bires.runs.run import Run  # noqa: E402
 
 pytest.register_assert_rewrite("tests.helpers")
 
-from tests.helpers import QUICK  # noqa: E402
+from tests.helpers import QUICK, TASK  # noqa: E402
 
 hardware.prepare()
+MEMORY_LIMIT = 1_000_000_000
+"""Compiled programs are dropped after a test that leaves the process with more bytes than this."""
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def memory():
-    """Gives back what a module's programs took: there are thousands of them."""
+    """Drops compiled programs when they have taken much memory: there are thousands of them."""
     yield
+    if psutil.Process().memory_info().rss < MEMORY_LIMIT:
+        return
     jax.clear_caches()
     gc.collect()
     try:
@@ -48,6 +54,12 @@ def memory():
 def split(monkeypatch):
     """Splits a population over the cores as a real one is; those of tests are so small that they would not be."""
     monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 0.0)
+
+
+@pytest.fixture
+def whole(monkeypatch):
+    """Keeps a population in one cohort: one program is compiled for all members, not one for each size of a cohort."""
+    monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", float("inf"))
 
 
 @pytest.fixture
@@ -70,7 +82,7 @@ def undisturbed(tmp_path_factory):
     """
     kept: dict[str, Path] = {}
 
-    def train(task: str = "pendulum-swingup", **settings: Any) -> Path:
+    def train(task: str = TASK, **settings: Any) -> Path:
         key = f"{task} {sorted(settings.items())}"
         if key not in kept:
             out = tmp_path_factory.mktemp("undisturbed") / "run"

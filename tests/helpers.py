@@ -28,6 +28,8 @@ from bires.types import Space, Transition
 from tests import environments
 
 PROBE = "tests.environments:bires-test/"
+TASK = "Pendulum-v1"
+"""The task of quick runs: an episode of evaluation has 200 steps, not the 1000 of DMControl."""
 QUICK: dict[str, Any] = {
     "steps": 60,
     "warmup": 20,

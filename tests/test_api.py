@@ -37,7 +37,7 @@ def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
     assert len(runs.commit() or "") == 40
 
 
-def test_a_policy_takes_what_the_task_gives(tmp_path, quick):
+def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
     policy = run.policy(member=0)
     env: Any = gymnasium.make("dm_control/cartpole-swingup-v0")

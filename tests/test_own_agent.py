@@ -10,7 +10,7 @@ from bires.cli import main
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue as train
-from tests.helpers import contents
+from tests.helpers import TASK, contents
 
 AGENT = "tests.own_agent:"
 SOURCE = Path(bires.__file__).parent
@@ -43,7 +43,7 @@ def settings():
 @pytest.fixture(scope="module")
 def run(settings, tmp_path_factory):
     """Trained at once, as a population that mixes rules."""
-    return bires.train("pendulum-swingup", out=tmp_path_factory.mktemp("own") / "run", quiet=True, **settings)
+    return bires.train(TASK, out=tmp_path_factory.mktemp("own") / "run", quiet=True, **settings)
 
 
 def test_it_trains_and_mixes_rules(run):
@@ -59,7 +59,7 @@ def test_it_trains_and_mixes_rules(run):
 
 def test_it_resumes_bit_for_bit(run, settings, tmp_path):
     looks = iter([False] * 3 + [True] * 100)
-    config = make_config("pendulum-swingup", settings)
+    config = make_config(TASK, settings)
     with pytest.raises(Stopped):
         train(config, tmp_path / "run", Options(), lambda: next(looks))
     again = bires.resume(tmp_path / "run", quiet=True)
@@ -98,6 +98,6 @@ def test_its_settings_are_its_own(capsys):
         ("tests.environments:twin", r"has no AgentSpec"),
     ],
 )
-def test_what_is_not_there_is_refused(name, words):
+def test_an_agent_that_is_not_there_is_refused(name, words):
     with pytest.raises(bires.UserError, match=words):
         bires.train("pendulum-swingup", algorithm=name)

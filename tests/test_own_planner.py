@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("model", ["oracle", "learned"])
-def test_it_plans_beside_ours_in_one_population(tmp_path, model):
+def test_it_plans_beside_ours_in_one_population(tmp_path, model, whole):
     more: dict[str, Any] = {"model_scale": "small"} if model == "learned" else {}
     run = bires.train("pendulum-swingup", out=tmp_path / "run", model=model, **SETTINGS, **more)
     assert list(run.members["algorithm"]) == ["dyna-ddpg", "walk-td-ddpg", "walk-td-ddpg"]
@@ -39,7 +39,7 @@ def test_it_plans_beside_ours_in_one_population(tmp_path, model):
     assert len(set(last["critic_loss"])) == 3, "a longer rollout changes what is learned"
 
 
-def test_what_is_wrong_is_refused(capsys):
+def test_a_wrong_planner_or_setting_is_refused(capsys):
     assert main(["train", "pendulum-swingup", "--planner", "tests.environments:walk"]) == 2
     assert "has no PlannerSpec" in capsys.readouterr().err
     assert main(["train", "pendulum-swingup", "--planner", "tests.own_planner:walk", "--walk-steps", "0"]) == 2

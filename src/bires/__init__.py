@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from bires.api.training import train as train
     from bires.errors import UserError as UserError
     from bires.settings.options import Stopped as Stopped
+    from bires.training.callbacks import Evaluation as Evaluation
 
 _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
     **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
+    "Evaluation": "bires.training.callbacks",
     "Stopped": "bires.settings.options",
     "UserError": "bires.errors",
 }
 __all__ = [
+    "Evaluation",
     "Report",
     "Run",
     "Stopped",

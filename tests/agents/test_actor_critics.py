@@ -1,6 +1,6 @@
 """TD3 and SAC against a plain transcription in NumPy (float64, one critic at a time) and Optax."""
 
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import jax
@@ -47,6 +47,15 @@ def learner_of(agent, design, seed=1):
     state, other = MODULES[agent].init(rng, design), MODULES[agent].init(rng, design)
     state = state._replace(target_critics=other.critics.params)
     return state._replace(target_actor=other.actor) if agent == "td3" else state
+
+
+@cache
+def slope_of(agent, *names, **settings):
+    """A design, and ∇ of its critics as a program: compiled once for all rules that share it."""
+    design = design_of(agent, *names, **settings)
+    return design, partial(
+        jax.jit(partial(MODULES[agent].critic_slope, design), static_argnames="needs"), needs=design.needs
+    )
 
 
 # The transcription: plain NumPy, one critic at a time.
@@ -157,10 +166,9 @@ def test_the_critics_gradient_is_the_rules(agent, rule, successor, fresh):
     """Alone and among all rules, with two and three critics, with and without layer normalisation."""
     batch = ddpg_batch(np.random.default_rng(2))
     for names, count, norm in (((rule,), 2, False), (tuple(RULES), 3, True)):
-        design = design_of(agent, *names, successor=successor, fresh=fresh, norm=norm, critics=count)
+        design, slope = slope_of(agent, *names, successor=successor, fresh=fresh, norm=norm, critics=count)
         state, hyper, key = learner_of(agent, design), hyper_of(agent, rule), jax.random.key(5)
-        slope = jax.jit(partial(MODULES[agent].critic_slope, design), static_argnums=4)
-        found = slope(key, state, hyper, batch, design.needs)
+        found = slope(key, state, hyper, batch)
         function, delta = pseudo_loss(agent, design, state, hyper, batch, key, rule)
         np.testing.assert_allclose(found.delta, delta, rtol=1e-4, atol=1e-5)
         assert_gradient(found.gradient, function, state.critics.params)
@@ -168,13 +176,13 @@ def test_the_critics_gradient_is_the_rules(agent, rule, successor, fresh):
 
 @pytest.mark.parametrize("agent", MODULES)
 def test_eta_zero_is_the_plain_agent_and_rules_coincide_where_networks_do(agent):
-    design = design_of(agent, *PAPER)
+    design, program = slope_of(agent, *PAPER)
     batch, key = ddpg_batch(np.random.default_rng(3)), jax.random.key(1)
     state = learner_of(agent, design)
 
     def slope(rule, eta, state):
         hyper = hyper_of(agent, rule, eta, **({"smoothing": 0.0} if agent == "td3" else {}))
-        return MODULES[agent].critic_slope(design, key, state, hyper, batch, design.needs).gradient
+        return program(key, state, hyper, batch).gradient
 
     for name in ("to", "bi"):
         jax.tree.map(np.testing.assert_array_equal, slope(name, 0.0, state), slope("td", 0.3, state))
@@ -185,6 +193,7 @@ def test_eta_zero_is_the_plain_agent_and_rules_coincide_where_networks_do(agent)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), slope(name, ETA, same), expected)
 
 
+@partial(jax.jit, static_argnums=0)
 def adam(rate, params, gradient):
     change, _ = optax.adam(rate).update(gradient, optax.adam(rate).init(params))
     return optax.apply_updates(params, change)
@@ -197,18 +206,18 @@ def assert_close(a, b, name=""):
 
 @pytest.mark.parametrize("rule", ["td", "bi"])
 def test_td3_moves_its_actor_and_targets_in_the_delayed_part_only(rule):
-    design = design_of("td3", rule)
+    design, slope = slope_of("td3", rule)
     agent, state, hyper = td3.make(design), learner_of("td3", design), hyper_of("td3", rule)
     batch, key, alive = ddpg_batch(np.random.default_rng(4)), jax.random.key(2), jnp.array(True)
     assert agent.delay == 2
     assert agent.delayed is not None
     new, seen = agent.update(key, state, hyper, batch, alive)
-    slope = td3.critic_slope(design, key, state, hyper, batch, design.needs)
-    assert_close(new.critics.params, adam(1e-3, state.critics.params, slope.gradient), "critics")
+    gradient = slope(key, state, hyper, batch).gradient
+    assert_close(new.critics.params, adam(1e-3, state.critics.params, gradient), "critics")
     assert new.actor is state.actor
     assert new.target_critics is state.target_critics
 
-    later, ok = agent.delayed(key, new, hyper, batch, seen.alive)
+    later, ok = jax.jit(agent.delayed)(key, new, hyper, batch, seen.alive)
     first = one(new.critics.params, 0)
 
     def loss(actor):
@@ -216,7 +225,7 @@ def test_td3_moves_its_actor_and_targets_in_the_delayed_part_only(rule):
         return -jnp.mean(mlp(first, jnp.concatenate([batch.observation, action], -1)))
 
     assert ok
-    assert_close(later.actor, adam(1e-2, state.actor, jax.grad(loss)(state.actor)), "actor")
+    assert_close(later.actor, adam(1e-2, state.actor, jax.jit(jax.grad(loss))(state.actor)), "actor")
     assert_close(later.target_actor, optax.incremental_update(later.actor, state.target_actor, 0.1), "target actor")
     assert_close(
         later.target_critics, optax.incremental_update(new.critics.params, state.target_critics, 0.1), "targets"
@@ -225,14 +234,15 @@ def test_td3_moves_its_actor_and_targets_in_the_delayed_part_only(rule):
 
 @pytest.mark.parametrize("rule", ["td", "bi"])
 def test_sac_moves_critics_actor_coefficient_and_targets(rule):
-    design = design_of("sac", rule)
+    design, slope = slope_of("sac", rule)
     agent, state, hyper = sac.make(design), learner_of("sac", design), hyper_of("sac", rule)
     batch, key, alive = ddpg_batch(np.random.default_rng(4)), jax.random.key(2), jnp.array(True)
-    new, seen = agent.update(key, state, hyper, batch, alive)
+    new, seen = jax.jit(agent.update)(key, state, hyper, batch, alive)
     critic_key, actor_key, _ = jax.random.split(key, 3)
-    slope = sac.critic_slope(design, critic_key, state, hyper, batch, design.needs)
-    assert_close(new.critics.params, adam(1e-3, state.critics.params, slope.gradient), "critics")
+    gradient = slope(critic_key, state, hyper, batch).gradient
+    assert_close(new.critics.params, adam(1e-3, state.critics.params, gradient), "critics")
     z = jax.random.normal(actor_key, batch.action.shape)
+    first, second = one(new.critics.params, 0), one(new.critics.params, 1)
 
     def log_density(actor):
         mean, log_std = jnp.split(mlp(actor, batch.observation), 2, axis=-1)
@@ -243,11 +253,11 @@ def test_sac_moves_critics_actor_coefficient_and_targets(rule):
     def loss(actor):
         action, log_prob = log_density(actor)
         x = jnp.concatenate([batch.observation, action], -1)
-        least = jnp.minimum(mlp(one(new.critics.params, 0), x), mlp(one(new.critics.params, 1), x))[:, 0]
+        least = jnp.minimum(mlp(first, x), mlp(second, x))[:, 0]
         return jnp.mean(0.3 * log_prob - least)
 
-    assert_close(new.actor, adam(1e-2, state.actor, jax.grad(loss)(state.actor)), "actor")
-    entropy = -jnp.mean(log_density(state.actor)[1])
+    assert_close(new.actor, adam(1e-2, state.actor, jax.jit(jax.grad(loss))(state.actor)), "actor")
+    entropy = -jnp.mean(jax.jit(log_density)(state.actor)[1])
     gap = entropy - (-0.7 * 2)  # ∂/∂ log α of −log α · mean [log π + H]
     assert_close(new.log_alpha, adam(2e-2, state.log_alpha, gap), "log α")
     assert_close(new.target_critics, optax.incremental_update(new.critics.params, state.target_critics, 0.1), "targets")
@@ -301,10 +311,10 @@ def test_a_member_that_is_not_finite_keeps_what_it_had(agent):
     made, state = MODULES[agent].make(design), learner_of(agent, design)
     batch = ddpg_batch(np.random.default_rng(2))
     broken = batch._replace(reward=batch.reward.at[0].set(jnp.inf))
-    found, seen = made.update(jax.random.key(0), state, hyper_of(agent, "bi"), broken, jnp.array(True))
+    found, seen = jax.jit(made.update)(jax.random.key(0), state, hyper_of(agent, "bi"), broken, jnp.array(True))
     assert not seen.alive
     if made.delayed is not None:
-        found, alive = made.delayed(jax.random.key(0), found, hyper_of(agent, "bi"), broken, seen.alive)
+        found, alive = jax.jit(made.delayed)(jax.random.key(0), found, hyper_of(agent, "bi"), broken, seen.alive)
         assert not alive
     jax.tree.map(np.testing.assert_array_equal, found, state)
 

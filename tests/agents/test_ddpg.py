@@ -1,5 +1,7 @@
 """The DDPG agent against a plain transcription of the paper with Optax."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +12,12 @@ from bires import rules
 from bires.agents import ddpg as agent_module
 from bires.agents import optimisers
 from bires.agents.base import Design, Hyper
-from bires.agents.ddpg import update
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import actor, critic, init_actor, init_critic
 from bires.rules import PAPER, RULES
 from tests.helpers import DDPG_HIDDEN, DDPG_SPACE, ddpg_batch, ddpg_learner
+
+update = jax.jit(agent_module.update, static_argnums=4)
 
 
 def hyper_of(rule, eta=0.3):
@@ -23,6 +26,7 @@ def hyper_of(rule, eta=0.3):
     return Hyper(rule, jnp.float32(eta), jnp.float32(0.9), numbers)
 
 
+@partial(jax.jit, static_argnames="rule")
 def reference(state, rule, eta, batch, gamma=0.9, tau=0.01, actor_lr=1e-2, critic_lr=1e-3):
     """The paper's equations, one pass per value, gradients written out as in REFERENCE form."""
     d = gamma * batch.discount
@@ -72,7 +76,7 @@ def test_update_is_the_papers(rule, mixed):
     state, batch = ddpg_learner(rng), ddpg_batch(rng)
     needs = rules.needs([RULES[name] for name in (PAPER if mixed else [rule])])
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
-    found, seen = jax.jit(update, static_argnums=4)(state, hyper_of(array_rule), batch, jnp.array(True), needs)
+    found, seen = update(state, hyper_of(array_rule), batch, jnp.array(True), needs)
     for name, expected in reference(state, rule, 0.3, batch).items():
         for a, b in zip(jax.tree.leaves(getattr(found, name)), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, atol=2e-6, err_msg=name)
@@ -83,10 +87,11 @@ def test_adam_is_optax_adam():
     rng = np.random.default_rng(0)
     params = {"w": jnp.asarray(rng.normal(size=(4, 3)), jnp.float32)}
     ours, state, theirs = params, optimisers.init(params), params
+    descend = jax.jit(optimisers.descend)
     their_state = optax.adam(3e-3).init(params)
     for _ in range(50):
         gradient = {"w": jnp.asarray(rng.normal(size=(4, 3)), jnp.float32)}
-        ours, state = optimisers.descend(gradient, state, ours, jnp.float32(3e-3), jnp.array(True))
+        ours, state = descend(gradient, state, ours, jnp.float32(3e-3), jnp.array(True))
         change, their_state = optax.adam(3e-3).update(gradient, their_state)
         theirs = optax.apply_updates(theirs, change)
     np.testing.assert_allclose(ours["w"], theirs["w"], rtol=2e-5)
@@ -131,8 +136,9 @@ def test_the_actors_gradient_does_not_touch_the_critic_target_and_climbs_q():
     before = critic(state.critic, batch.observation, actor(state.actor, batch.observation)).mean()
     hyper = hyper_of(RULES["td"])
     hyper = hyper._replace(own={**hyper.own, "critic_lr": jnp.float32(0.0)})
+    step = jax.jit(agent.update)
     for _ in range(20):
-        state, _ = agent.update(jax.random.key(0), state, hyper, batch, jnp.array(True))
+        state, _ = step(jax.random.key(0), state, hyper, batch, jnp.array(True))
     assert critic(state.critic, batch.observation, actor(state.actor, batch.observation)).mean() > before
 
 

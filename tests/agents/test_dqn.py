@@ -15,7 +15,7 @@ from bires import rules
 from bires.agents import dqn as agent_module
 from bires.agents import optimisers
 from bires.agents.base import Design, Hyper
-from bires.agents.dqn import ALGORITHMS, make, update
+from bires.agents.dqn import ALGORITHMS, make
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import PAPER, RULES
@@ -24,6 +24,11 @@ from tests.helpers import PROBE, arrays, asked, assert_same_moment, contents, va
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
+
+
+def compiled(function, design):
+    """A function of the agent for one design, as a program."""
+    return jax.jit(partial(function, design=design))
 
 
 def design_of(*names, optimiser="adam", bound=0.0, double_q=False):
@@ -86,8 +91,7 @@ def test_rule_gradients_go_through_the_max(rule, mixed, double_q):
     state, batch = different_target(rng), batch_of(rng)
     design = design_of(*(PAPER if mixed else [rule]), double_q=double_q)
     array_rule = jax.tree.map(jnp.asarray, RULES[rule])
-    run = jax.jit(partial(agent_module.gradient, design=design))
-    found = run(state, hyper_of(array_rule), batch).gradient
+    found = compiled(agent_module.gradient, design)(state, hyper_of(array_rule), batch).gradient
     expected = reference_gradient(state, rule, 0.3, batch, double_q)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, atol=3e-6)
@@ -109,13 +113,14 @@ def test_updates_are_optax_updates(optimiser, bound):
     state = different_target(rng, design)
     step = optax.adam(1e-3) if optimiser == "adam" else torch_rmsprop(1e-3)
     theirs = optax.chain(optax.clip_by_global_norm(bound), step) if bound else step
-    params, memory = state.online, theirs.init(state.online)
+    params, memory, change_of = state.online, theirs.init(state.online), jax.jit(theirs.update)
+    gradient, update = compiled(agent_module.gradient, design), compiled(agent_module.update, design)
     for _ in range(5):
         batch = batch_of(rng)
-        slope = agent_module.gradient(state, hyper_of(RULES["bi"]), batch, design).gradient
-        change, memory = theirs.update(slope, memory, params)
+        slope = gradient(state, hyper_of(RULES["bi"]), batch).gradient
+        change, memory = change_of(slope, memory, params)
         params = optax.apply_updates(params, change)
-        state, seen = update(state, hyper_of(RULES["bi"]), batch, jnp.array(True), design)
+        state, seen = update(state, hyper_of(RULES["bi"]), batch, jnp.array(True))
         assert seen.alive
         for a, b in zip(jax.tree.leaves(state.online), jax.tree.leaves(params), strict=True):
             np.testing.assert_allclose(a, b, atol=2e-6)
@@ -129,10 +134,10 @@ def torch_rmsprop(rate):
 def test_the_target_is_copied_whole_every_so_many_updates():
     rng = np.random.default_rng(0)
     state = different_target(rng)
-    first = state.target
+    first, update = state.target, compiled(agent_module.update, DESIGN)
     for count in range(1, 8):
         batch = batch_of(rng)
-        state, _ = update(state, hyper_of(RULES["td"], target_every=3.0), batch, jnp.array(True), DESIGN)
+        state, _ = update(state, hyper_of(RULES["td"], target_every=3.0), batch, jnp.array(True))
         copied = state.online if count % 3 == 0 else first
         for a, b in zip(jax.tree.leaves(state.target), jax.tree.leaves(copied), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -142,9 +147,10 @@ def test_the_target_is_copied_whole_every_so_many_updates():
 def test_a_member_that_is_not_finite_keeps_what_it_had():
     rng = np.random.default_rng(2)
     state, batch = different_target(rng), batch_of(rng)
+    update = compiled(agent_module.update, DESIGN)
     for reward in (jnp.inf, 1e13):
         broken = batch._replace(reward=batch.reward.at[0].set(reward))
-        found, seen = update(state, hyper_of(RULES["bi"], target_every=1.0), broken, jnp.array(True), DESIGN)
+        found, seen = update(state, hyper_of(RULES["bi"], target_every=1.0), broken, jnp.array(True))
         assert not seen.alive
         for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -177,8 +183,9 @@ def test_rmsprop_never_takes_the_root_of_a_negative_number():
     params = {"w": jnp.ones(1000)}
     state = optimisers.init(params)
     gradient = {"w": jnp.asarray(np.random.default_rng(0).normal(size=1000), jnp.float32) * 1e3}
+    descend = jax.jit(optimisers.descend_rmsprop)
     for _ in range(200):
-        params, state = optimisers.descend_rmsprop(gradient, state, params, jnp.float32(1e-9), jnp.array(True))
+        params, state = descend(gradient, state, params, jnp.float32(1e-9), jnp.array(True))
     assert np.all(np.isfinite(params["w"]))
 
 

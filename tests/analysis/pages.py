@@ -1,6 +1,5 @@
 """What tests of report.html share."""
 
-import time
 from pathlib import Path
 
 from bires.analysis.curves import collect
@@ -17,11 +16,9 @@ def make_page(runs, out, command="", study=None):
 
 
 def show(page, path: Path):
-    """Opens a page in the browser; how many seconds it took."""
-    start = time.perf_counter()
+    """Opens a page in the browser."""
     page.goto(path.resolve().as_uri())
     page.wait_for_selector("body[data-ready=yes]")
-    return time.perf_counter() - start
 
 
 def boxes_of(page, selector: str):

@@ -123,7 +123,7 @@ def test_wandb_offline_without_an_account(tmp_path):
     ],
     ids=str,
 )
-def test_bad_input(words, answer, tmp_path, capsys):
+def test_bad_input_is_refused(words, answer, tmp_path, capsys):
     run = make_run(tmp_path / "run", PAIR)
     assert main(["export", *(str(run.path) if word == "RUN" else word for word in words)]) == 2
     assert answer in capsys.readouterr().err

@@ -95,7 +95,7 @@ def tasks_of(tmp_path):
     ]
 
 
-def test_totals_over_tasks(tmp_path):
+def test_totals_are_over_all_tasks(tmp_path):
     base, bi = totals(collect(tasks_of(tmp_path)))
     assert base.mean_difference is base.probability is base.median_improvement is None
     assert (bi.tasks, bi.count, bi.interval) == ("all", 3, "paired")
@@ -145,7 +145,7 @@ def test_a_task_counts_once_and_models_are_not_mixed(tmp_path):
 
 
 @pytest.mark.parametrize("protocol", ["modern", "paper"])
-def test_what_q_believes_beside_what_it_should(tmp_path, protocol):
+def test_q_is_compared_with_the_discounted_return(tmp_path, protocol):
     """Even rewards of 0.5 for 1000 steps (what `make_run` writes): 50 for an endless episode, less if it ends."""
     config = changed(PAIR, algorithm=("ddpg",), protocol=protocol)
     (row,) = summarise(collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])[0])

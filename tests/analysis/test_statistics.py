@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -207,7 +206,7 @@ def test_a_resample_without_a_value_counts_against_both_ends():
     assert (found.low, found.high) == (-np.inf, np.inf)
 
 
-def test_a_probability_of_which_all_runs_agree_is_not_certain():
+def test_a_probability_on_which_all_runs_agree_has_an_interval():
     base, other = np.arange(5.0)[:, None], np.arange(10.0, 15.0)[:, None]
     won, lost = statistics.probability(base, other, True), statistics.probability(other, base)
     assert (won.value, won.high, lost.value, lost.low) == (1.0, 1.0, 0.0, 0.0)
@@ -224,7 +223,7 @@ def test_one_run_has_no_interval():
     assert np.isnan(found.high)
 
 
-def test_divergence_rates():
+def test_divergence_rates_have_wilsons_interval():
     none, half = statistics.divergence_rate(0, 10), statistics.divergence_rate(5, 10)
     assert none.value == 0.0
     assert none.high == pytest.approx(0.2775, abs=1e-4)  # Wilson: z² / (n + z²)
@@ -243,15 +242,14 @@ def test_a_baseline_of_next_to_nothing_is_nothing():
     assert statistics.is_nothing(base).tolist() == [True, False]
 
 
-def test_33_tasks_take_seconds():
+def test_an_estimate_over_33_tasks_lies_in_its_interval():
     rng = np.random.default_rng(6)
     base, other = rng.normal(1.0, 0.3, (2, 5, 33))
-    start = time.perf_counter()
-    estimate(statistics.iqm_difference, base, other, paired=True)
-    assert time.perf_counter() - start < 5.0
+    found = estimate(statistics.iqm_difference, base, other, paired=True)
+    assert found.low < found.value < found.high
 
 
-def test_large_gains_are_told_as_multiples():
+def test_large_gains_are_written_as_multiples():
     assert Estimate(0.5, -0.25, 99.0).show("+.1%") == "+50.0% [-25.0%, +9900.0%]"
     assert Estimate(5.52e30, 100.0, 1e31).show("+.1%") == "+5.52e+30× [+100×, +1e+31×]"
     assert Estimate(250.0, float("nan"), float("nan")).show(".3g") == "250"

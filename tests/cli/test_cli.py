@@ -70,14 +70,14 @@ def test_bad_input_is_answered_with_code_2(words, answer, tmp_path):
     assert "defect" not in done.stderr
 
 
-def test_no_write_permission(tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     done = typed("train", "pendulum-swingup", *QUICK, "--out", str(tmp_path / "file" / "run"))
     assert done.returncode == 2
     assert "Cannot write to --out" in done.stderr
 
 
-def test_an_environment_that_raises_in_every_member_is_told_with_its_traceback(tmp_path):
+def test_an_environment_that_raises_in_every_member_is_reported_with_its_traceback(tmp_path):
     done = typed(
         "train",
         "tests.environments:bires-test/Raises-v0",
@@ -96,7 +96,7 @@ def doomed_seed():
     return next(seed for seed in range(50) if doomed(seed, 0) and not doomed(seed, 1))
 
 
-def test_compare_evaluate_and_files(tmp_path):
+def test_compare_writes_its_files_and_its_run_can_be_evaluated(tmp_path):
     out = tmp_path / "run"
     done = command("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
@@ -127,11 +127,11 @@ def test_a_refused_command_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_version():
+def test_the_version_is_printed():
     assert command("--version").stdout.startswith("bires 0.")
 
 
-def test_who_cannot_be_evaluated_is_left_out(tmp_path):
+def test_members_that_diverged_are_left_out_of_an_evaluation(tmp_path):
     words = ["--algorithm", "ddpg", "--actor-lr", "1e30", "1e-4", "--seeds", "6", "--quiet", "--out", str(tmp_path)]
     assert typed("train", "Pendulum-v1", *QUICK, *words).returncode == 0
     members = (tmp_path / "members.csv").read_text()
@@ -158,14 +158,28 @@ def test_json_is_json_also_when_quiet(tmp_path):
     assert (again.stdout, again.stderr) == ("", "")
 
 
-def test_listing():
+def test_a_picture_that_cannot_be_written_is_no_error(copied):
+    """As on a full disk: the run is finished, its table is shown, and the picture can be drawn later."""
+    path = copied().path
+    (path / "curves.png").mkdir()
+    done = typed("resume", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written (Is a directory)" in done.stderr
+    assert "bires resume" in done.stderr
+    assert "learning curves" not in done.stdout
+    (path / "curves.png").rmdir()
+    assert "learning curves" in typed("resume", str(path)).stdout
+    assert (path / "curves.png").is_file()
+
+
+def test_list_shows_algorithms_rules_tasks_and_studies():
     done = typed("list")
     assert done.returncode == 0
     for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
         assert name in done.stdout
 
 
-def test_a_line_has_room_for_the_baseline_and_the_best():
+def test_a_line_shows_the_baseline_and_the_best_kinds():
     few = {f"kind({i})": float(i) for i in range(5)}
     assert some(few) == [f"kind({i}) {i}.0" for i in range(5)]
     assert some({**few, "kind(5)": 5.0, "kind(6)": 6.0}) == [

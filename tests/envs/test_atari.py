@@ -1,5 +1,6 @@
 """Atari games: preprocessing, seeds, ids, and populations that learn from pixels and resume bit for bit."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of
 from bires.training.launch import begin_or_continue
 from bires.types import Pixels, Space
-from tests.helpers import asked, assert_same_moment, contents
+from tests.helpers import arrays, asked, assert_same_moment, contents
 
 pytest.importorskip("ale_py")
 GAME = Space(4 * 84 * 84, 1, (0.0,), (3.0,), choices=4, pixels=Pixels(4, 84, 84))
@@ -49,7 +50,7 @@ def test_an_episode_depends_on_its_seed_and_actions_alone(task, protocol):
     environment.close()
 
 
-def test_breakout_as_its_learner_sees_it():
+def test_breakout_gives_stacks_of_four_grey_frames():
     environment = recipe("Breakout", "paper").build()
     seen, outcomes = play(environment, 1, 1000)
     assert seen.dtype == np.uint8
@@ -62,7 +63,7 @@ def test_breakout_as_its_learner_sees_it():
     environment.close()
 
 
-def test_ids_sticky_actions_and_action_sets():
+def test_ids_decide_sticky_actions_and_action_sets():
     def build(task, **settings):
         config = make_config(task, {"algorithm": "dqn", **settings})
         environment = recipe_of(config).build()
@@ -126,7 +127,7 @@ QUICK: dict[str, Any] = {
 }
 
 
-def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
+def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
@@ -143,7 +144,18 @@ def test_breakout_resumes_bit_for_bit(tmp_path, optimised, monkeypatch):
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=40)
 
 
-def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised):
-    run = bires.train("Seaquest", out=tmp_path / "run", quiet=True, **(QUICK | {"algorithm": "dqn"}))
-    assert run.evaluations["return_max"].max() >= 20  # a fish is worth 20
+def test_rewards_are_clipped_in_training_and_not_in_evaluation(tmp_path, optimised, whole, monkeypatch):
+    """Each game ends after 40 steps, and each step gives a reward of 20."""
+    step, steps = atari.Atari.step, Counter[Any]()
+
+    def rewarded(self, action):
+        observation, _, ended, _, info = step(self, action)
+        steps[self] += 1
+        return observation, 20.0, ended, steps[self] % 40 == 0, info
+
+    monkeypatch.setattr(atari.Atari, "step", rewarded)
+    run = bires.train("Seaquest", out=tmp_path / "run", quiet=True, workers=0, **(QUICK | {"algorithm": "dqn"}))
+    assert run.evaluations["return_max"].tolist() == [800.0]
+    rings = [ring for name, ring in arrays(run.path).items() if name.endswith("/numbers")]
+    assert {reward for ring in rings for reward in ring[..., 1].flat} == {1.0}
     assert run.policy(0)(np.zeros((4, 84, 84), np.uint8)).shape == ()

@@ -103,12 +103,12 @@ def test_the_shortcut_gives_the_same_bits_on_all_tasks(task):
     check_shortcut(task)
 
 
-def test_there_are_28_and_5_tasks():
+def test_there_are_28_tasks_of_dmcontrol_and_5_of_mujoco():
     assert len(set(tasks.DMCONTROL)) == 28
     assert len(set(tasks.MUJOCO)) == 5
 
 
-def test_names():
+def test_short_names_become_the_ids_of_gymnasium():
     assert tasks.resolve("walker-stand") == "dm_control/walker-stand-v0"
     assert tasks.resolve("halfcheetah") == "HalfCheetah-v4"
     assert tasks.resolve("HalfCheetah-v5") == "HalfCheetah-v5"
@@ -141,7 +141,7 @@ def test_a_time_limit_is_no_end_and_the_successor_is_the_true_one():
         pool.close()
 
 
-def test_dmcontrol_time_limit_and_reset():
+def test_a_dmcontrol_episode_is_truncated_after_1000_steps_and_another_begins():
     pool, _ = open_pool("cartpole-balance", 1)
     try:
         pool.begin([Start(0, 0, TRAIN)])
@@ -246,7 +246,7 @@ def lost_after(monkeypatch, method, times):
     [("launch", (1, 3)), ("ask_to_begin", (2,)), ("reply", (5,)), ("reply", (7, 8)), ("reply", (9,))],
     ids=["starting, twice", "before a begin", "after a step", "after an end and again", "after another step"],
 )
-def test_a_worker_lost_at_an_awkward_moment_changes_nothing(method, times, monkeypatch):
+def test_a_worker_lost_between_steps_and_begins_changes_nothing(method, times, monkeypatch):
     """Episodes of two steps: the lost process may have begun the next one, or not even the first."""
     streams = []
     for disturbed in (False, True):
@@ -267,7 +267,7 @@ def test_a_worker_lost_at_an_awkward_moment_changes_nothing(method, times, monke
     assert same(*streams)
 
 
-def test_a_slot_that_rests_is_not_begun_again_when_its_worker_is_lost():
+def test_an_idle_slot_is_not_begun_again_when_its_worker_is_lost():
     pool, _ = open_pool("tests.environments:bires-test/Raises-v0", 4, 2)
     try:
         pool.begin([Start(i, i, TRAIN) for i in range(4)])

@@ -93,6 +93,6 @@ def test_td_fixed_point_may_not_exist() -> None:
         (lambda: four_rooms(policy="best"), "Unknown policy 'best'"),
     ],
 )
-def test_everything_else_is_checked_too(make: Callable[[], object], message: str) -> None:
+def test_other_wrong_arguments_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make()

@@ -16,7 +16,7 @@ import pytest
 
 from bires.machine import foreign, hostcalls
 from bires.machine.hostcalls import FLAG, Host, HostHandle, shape
-from tests.helpers import command, typed
+from tests.helpers import TASK, command, typed
 
 
 @pytest.fixture(params=["xla", "jax"])
@@ -53,13 +53,13 @@ def fresh() -> Any:
     return jax.jit(lambda handle, more: add_up(handle, more))
 
 
-def test_a_program_asks_until_it_is_told_to_stop(way):
+def test_a_program_calls_its_host_until_the_answer_is_stop(way):
     counter = Counter(10.0)
     np.testing.assert_array_equal(fresh()(counter.handle, np.array([3, 1], np.float32)), [12.0, 4.0])
     assert counter.calls == 4
 
 
-def test_whom_it_asks_is_not_compiled_in(way):
+def test_one_compiled_program_serves_every_host(way):
     program = fresh()
     for enough, total in ((10.0, 12.0), (20.0, 21.0)):
         counter = Counter(enough)
@@ -67,12 +67,12 @@ def test_whom_it_asks_is_not_compiled_in(way):
     assert program._cache_size() == 1
 
 
-def test_nobody_answers_with_zeros(way):
+def test_a_host_that_is_gone_gives_zeros(way):
     handle = Counter(10.0).handle
     np.testing.assert_array_equal(fresh()(handle, np.array([3, 1], np.float32)), [0.0, 0.0])
 
 
-def test_all_types_go_both_ways(way):
+def test_arrays_of_every_type_reach_the_host_and_come_back(way):
     rng = np.random.default_rng(0)
     arrays: dict[str, Any] = {
         "a float": rng.standard_normal((3, 2)).astype(np.float32),
@@ -96,7 +96,7 @@ def test_all_types_go_both_ways(way):
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-def test_a_type_that_cannot_be_asked_about_is_refused_before_anything_runs():
+def test_an_unknown_type_is_refused_before_anything_runs():
     with pytest.raises(TypeError, match=r"'add' is asked with .*float16.*; known: bool, int32"):
         jax.jit(lambda handle, x: handle.ask(Counter.add, FLAG, x))(Counter(1.0).handle, np.float16(1))
 
@@ -145,7 +145,7 @@ def test_programs_of_two_threads_do_not_wait_for_each_other(way):
     assert [counter.calls for counter in counters] == [2000, 2000]
 
 
-def test_the_compilation_cache_keeps_programs_that_ask(tmp_path):
+def test_the_compilation_cache_keeps_programs_that_call_python(tmp_path):
     code = (
         "import jax, numpy as np\n"
         "from jax import monitoring\n"
@@ -180,7 +180,7 @@ def test_the_installed_version_is_read():
     assert foreign.fits(foreign.installed_version())
 
 
-TRAIN = "train pendulum-swingup --seeds 2 --steps 60 --warmup 20 --eval-every 30 --eval-episodes 1 --log-every 10"
+TRAIN = f"train {TASK} --seeds 2 --steps 60 --warmup 20 --eval-every 30 --eval-episodes 1 --log-every 10"
 TRAIN += " --batch 8 --hidden 16 16 --replay 50 --cohorts threads --workers 0 --quiet --out"
 
 
@@ -193,7 +193,7 @@ def test_both_ways_of_calling_python_train_the_same_agents(tmp_path):
         assert (tmp_path / "xla" / name).read_bytes() == (tmp_path / "jax" / name).read_bytes()
 
 
-def test_an_unknown_way_is_refused(tmp_path):
+def test_an_unknown_way_of_calling_python_is_refused(tmp_path):
     done = command(*TRAIN.split(), str(tmp_path / "run"), env=os.environ | {"BIRES_HOST_CALLS": "cuda"})
     assert done.returncode == 2
     assert "BIRES_HOST_CALLS is set to 'cuda'; accepted: xla" in done.stderr

@@ -12,12 +12,12 @@ import pytest
 from bires.agents import optimisers
 from bires.planning import fitting as training
 from bires.planning import models as network
-from bires.planning.models import SCALES, Scale
+from bires.planning.models import SCALES, ModelScale
 from bires.population import replay
 from bires.types import Space, Transition
 
 SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
-TINY = Scale((32,), (16,), batch=64, updates=1, normalised=True)
+TINY = ModelScale((32,), (16,), batch=64, updates=1, normalised=True)
 
 
 def linear_system(rng, count):
@@ -33,7 +33,7 @@ def test_a_model_fits_a_linear_system_to_a_thousandth():
     rng = np.random.default_rng(0)
     data = linear_system(rng, 6000)
     fresh = jax.tree.map(lambda x: x[5000:], data)
-    scale = Scale((64,), (64,), batch=64, updates=1, normalised=True, clip=100.0)
+    scale = ModelScale((64,), (64,), batch=64, updates=1, normalised=True, clip=100.0)
 
     @jax.jit
     def run(ensemble, key, rate):
@@ -57,8 +57,8 @@ def test_a_model_fits_a_linear_system_to_a_thousandth():
 
 def test_the_papers_model_has_the_papers_numbers():
     scale = SCALES["paper"]
-    assert scale == Scale((512,) * 8, (128,) * 4, 1024, 4, normalised=False, learning_rate=1e-3, clip=0.5)
-    found = network.init(np.random.default_rng(0), SPACE, Scale((16,) * 8, (8,) * 4, 4, 1, False), 2)
+    assert scale == ModelScale((512,) * 8, (128,) * 4, 1024, 4, normalised=False, learning_rate=1e-3, clip=0.5)
+    found = network.init(np.random.default_rng(0), SPACE, ModelScale((16,) * 8, (8,) * 4, 4, 1, False), 2)
     assert [layer.weight.shape for layer in found.networks.change] == [(2, 5, 16), *[(2, 16, 16)] * 7, (2, 16, 3)]
     assert [layer.weight.shape for layer in found.networks.reward] == [(2, 5, 8), *[(2, 8, 8)] * 3, (2, 8, 1)]
     square = found.networks.change[1].weight[0]
@@ -69,7 +69,7 @@ def test_the_papers_model_has_the_papers_numbers():
 @pytest.mark.parametrize("normalised", [False, True])
 def test_an_update_is_the_papers_loss_clipped_and_taken_by_adam(normalised):
     rng = np.random.default_rng(1)
-    scale = Scale((8,), (4,), batch=16, updates=1, normalised=normalised)
+    scale = ModelScale((8,), (4,), batch=16, updates=1, normalised=normalised)
     ensemble = network.init(rng, SPACE, scale, 1)
     batch = linear_system(rng, 16)
     update = jax.jit(network.update, static_argnums=1)
@@ -88,7 +88,7 @@ def test_an_update_is_the_papers_loss_clipped_and_taken_by_adam(normalised):
     value, gradient = jax.jit(jax.value_and_grad(loss))(one)
     assert float(losses[0]) == pytest.approx(float(value), rel=1e-5)
     chain = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
-    change, _ = chain.update(gradient, chain.init(one))
+    change, _ = jax.jit(chain.update)(gradient, chain.init(one))
     expected = optax.apply_updates(one, change)
     for name in ("change", "reward"):
         for a, b in zip(getattr(found.networks, name), getattr(expected, name), strict=True):
@@ -179,18 +179,20 @@ def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
 
 
-def test_a_model_that_is_not_finite_is_noticed_and_kept():
+def test_an_update_that_is_not_finite_is_noticed_and_not_taken():
     rng = np.random.default_rng(4)
     learning = training.Learning(SPACE, TINY, 1, horizon=1, start=2)
     state = training.init(rng, learning)
     rows = replay.pack(jax.tree.map(np.asarray, linear_system(rng, 20)))
     bad = jnp.asarray(rows).at[:15, 5].set(jnp.inf)
 
-    def memory(rows):
-        return training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+    @jax.jit
+    def fit(rows):
+        memory = training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+        return training.fit(learning, state, jax.random.key(0), memory, jnp.array(True))
 
-    found, ok = training.fit(learning, state, jax.random.key(0), memory(bad), jnp.array(True))
+    found, ok = fit(bad)
     assert not ok
     np.testing.assert_array_equal(found.ensemble.networks.change[0].weight, state.ensemble.networks.change[0].weight)
-    _, fine = training.fit(learning, state, jax.random.key(0), memory(jnp.asarray(rows)), jnp.array(True))
+    _, fine = fit(jnp.asarray(rows))
     assert fine

@@ -62,6 +62,7 @@ STILL = jnp.zeros((1, 1))
 
 planned_update = jax.jit(recipe.update, static_argnums=0)
 slope_of = jax.jit(mve.slope, static_argnums=0)
+imagined_update = jax.jit(dyna.update, static_argnums=0)
 
 
 def real(reward=1.0, discount=1.0):
@@ -93,9 +94,9 @@ def test_dynas_gradient_by_hand(rule):
     assert imagined.discount == 1.0
     hyper = hyper_for(rule)
     planning = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
-    found = planner.parts.slope(state, planning, imagined, planner.imagined)
+    found = jax.jit(planner.parts.slope, static_argnums=3)(state, planning, imagined, planner.imagined)
     np.testing.assert_allclose(weights(found), BY_HAND[rule], rtol=1e-6)
-    moved, alive, loss = dyna.update(planner, state, hyper, imagined, jnp.array(True))
+    moved, alive, loss = imagined_update(planner, state, hyper, imagined, jnp.array(True))
     assert alive
     assert loss > 0
     change = np.asarray(moved.critic.layers[-1].weight - state.critic.layers[-1].weight)[:, 0]
@@ -187,7 +188,7 @@ def test_the_order_is_critic_actor_imagined_updates_targets():
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-def test_an_imagined_value_that_is_not_finite_freezes_the_member_unless_it_is_not_his():
+def test_an_imagined_value_that_is_not_finite_freezes_only_a_member_that_uses_it():
     rng = np.random.default_rng(7)
     state, batch = ddpg_learner(rng), ddpg_batch(rng)
     broken = Imagined(jnp.zeros((1, 1, 8, 2)), jnp.full((1, 1, 8), jnp.inf), jnp.zeros((1, 1, 8, 3)))
@@ -204,7 +205,7 @@ def test_proposals_are_clipped_and_spread_as_asked():
     assert float(jnp.abs(found).max()) <= 1.0
 
 
-def test_what_a_learned_model_is_asked_is_within_the_bounds():
+def test_actions_given_to_a_learned_model_are_within_the_bounds():
     """Dyna's actions and MVE's, where the bounds are narrower than the actor's output."""
     rng = np.random.default_rng(8)
     state, batch = ddpg_learner(rng), ddpg_batch(rng)

@@ -16,7 +16,7 @@ from bires.runs.lock import Lock, LostLock
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
-from tests.helpers import contents
+from tests.helpers import TASK, contents
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_lock_of_a_machine_that_vanished_is_taken_over(tmp_path, hasty, serv
     assert lock.owner(tmp_path) == ""
 
 
-def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
+def test_an_owner_on_another_machine_that_still_counts_is_left_alone(tmp_path, hasty):
     """However long its beats are seen, and although the kernel here knows nothing of its lock."""
     end = threading.Event()
 
@@ -82,7 +82,7 @@ def test_an_owner_elsewhere_that_counts_is_left_alone(tmp_path, hasty):
         counting.join()
 
 
-def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatch):
+def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick, monkeypatch):
     """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
     monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
     quick.pop("quiet")
@@ -96,7 +96,7 @@ def test_an_owner_that_overslept_writes_nothing_more(tmp_path, quick, monkeypatc
         return False
 
     with pytest.raises(LostLock, match="taken over"):
-        begin_or_continue(make_config("pendulum-swingup", quick), out, Options(workers=0), oversleep)
+        begin_or_continue(make_config(TASK, quick), out, Options(workers=0), oversleep)
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
     assert lock.owner(out) == "process 7 on faraway"

@@ -55,7 +55,7 @@ def test_an_interval_answers_only_when_it_lies_on_one_side(interval, up, down, a
 
 
 @pytest.mark.parametrize(("gain", "answer"), [(1.3, "yes"), (0.7, "no"), (1.0, "open")])
-def test_the_headline(tmp_path, gain, answer):
+def test_the_improvement_of_the_auc_is_judged_by_its_interval(tmp_path, gain, answer):
     panels = panels_of(tmp_path, lambda member: 1.0 if member.eta is None else gain)
     median, mean = judge(STUDIES["auc"], panels)
     assert (median.answer, mean.answer) == (answer, answer)
@@ -65,12 +65,12 @@ def test_the_headline(tmp_path, gain, answer):
     assert (median.interval, mean.interval) == ("paired", "paired")
 
 
-def test_the_headline_is_about_tasks_that_somebody_learned(tmp_path):
+def test_the_improvement_of_the_auc_is_over_tasks_that_at_least_one_algorithm_learned(tmp_path):
     nobody = panels_of(tmp_path, lambda member: 0.1)
     assert [judged.answer for judged in judge(STUDIES["auc"], nobody)] == ["no data", "no data"]
 
 
-def test_failing_being_alike_and_being_best(tmp_path):
+def test_claims_of_failing_of_being_similar_and_of_the_best_eta(tmp_path):
     best = {
         0.0: 1.0,
         0.4: 0.9,
@@ -91,7 +91,7 @@ def test_failing_being_alike_and_being_best(tmp_path):
     }  # fmt: skip
 
 
-def test_steadier(tmp_path):
+def test_steadier_means_less_spread_between_seeds(tmp_path):
     steady = panels_of(tmp_path / "a", lambda m: 1.0 if m.eta else 1.0 + m.seed, ("walker-stand",))
     assert claims.steadier("bi-res-ddpg(0.05)", "nobody").measure(steady).answer == "no data"
     claim = claims.steadier("bi-res-ddpg(0.05)", "ddpg")
@@ -100,7 +100,7 @@ def test_steadier(tmp_path):
     assert claim.measure(wild).answer == "no"
 
 
-def test_counting_wins(tmp_path):
+def test_wins_are_counted_over_all_tasks_of_a_claim(tmp_path):
     three = panels_of(tmp_path, lambda m: 1.0 if m.eta is None else 2.0, ("walker-stand", "walker-walk", "walker-run"))
     assert claims.wins("bi-res-ddpg(0.05)", 3, 3).measure(three).answer == "yes"
     assert claims.wins("bi-res-ddpg(0.05)", 2, 3).measure(three).answer == "no"
@@ -108,7 +108,7 @@ def test_counting_wins(tmp_path):
     assert claims.wins("dyna-ddpg", 3, 3).measure(three).answer == "no data"
 
 
-def test_nobody_fails_while_the_baseline_has_learned_nothing(tmp_path):
+def test_no_algorithm_fails_while_the_baseline_has_learned_nothing(tmp_path):
     """An untrained policy may have most of the baseline's AUC: then neither yes nor no can be said."""
     claim = claims.fails("to-res-ddpg(1)", "to-res-ddpg(0)")
     for number, (base, other, answer) in enumerate(

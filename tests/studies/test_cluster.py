@@ -144,7 +144,7 @@ def test_a_wrong_address_is_refused_at_once(address):
         cluster.connect(address)
 
 
-def test_without_ray_one_is_told_what_to_install(monkeypatch):
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(bires.UserError, match=r"pip install 'bires\[ray\]'"):
         cluster.connect("local")
@@ -168,7 +168,7 @@ def test_a_nodes_cores_and_gpus_are_dealt_out_evenly(members, nodes, asked, expe
     assert found.memory == 10**9
 
 
-def test_what_no_node_can_take_is_refused_or_left_to_the_task():
+def test_more_workers_than_any_node_has_are_refused_and_more_memory_is_cut():
     with pytest.raises(bires.UserError, match="--workers was given 32; accepted: up to 16"):
         cluster.share(10, 0, [{"CPU": 16}], 32)
     with pytest.raises(bires.UserError, match="No node"):
@@ -183,14 +183,14 @@ def test_a_node_that_sees_another_folder_under_that_name_refuses(tmp_path):
     assert not (tmp_path / "Hopper").exists()
 
 
-def test_a_share_of_the_cores(monkeypatch):
+def test_bires_cores_limits_the_cores_of_a_process(monkeypatch):
     there = hardware.cores()
     for given, expected in (("1", 1), ("100000", there), ("", there), ("many", there)):
         monkeypatch.setenv("BIRES_CORES", given)
         assert hardware.cores() == expected
 
 
-def test_the_last_step_of_a_table_that_is_being_written(tmp_path):
+def test_the_last_step_is_read_from_a_table_that_is_being_written(tmp_path):
     path = tmp_path / "metrics.csv"
     assert last_step(path) == -1
     path.write_text("member,step,episodes\n")

@@ -1,6 +1,5 @@
 """Several populations at once: each as if alone, none stopped by another, all stopped in order."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -30,7 +29,7 @@ def study(out: Path, tasks=TASKS, **more) -> list[plan.Job]:
     return [job for job in plan.jobs("mujoco", "smoke", out, {"seeds": 1, **more}) if job.config.task in tasks]
 
 
-def test_two_at_once_are_as_each_alone_and_a_failing_one_stops_nobody(tmp_path, capsys):
+def test_two_populations_at_once_equal_each_alone_and_a_failing_one_stops_no_other(tmp_path, capsys, monkeypatch):
     broken = study(tmp_path / "both", ("Walker2d",))[0]
     broken.path.parent.mkdir(parents=True)
     broken.path.write_text("no folder")  # a file where its run folder should be
@@ -43,9 +42,8 @@ def test_two_at_once_are_as_each_alone_and_a_failing_one_stops_nobody(tmp_path, 
     assert all(run.finished for run in outcome.runs)
     assert not list((tmp_path / "both").glob("*.log"))
     (alone,) = study(tmp_path / "alone", ("Hopper",))
-    command = [sys.executable, "-m", "bires", "reproduce", "mujoco", "--scale", "smoke", "--seeds", "1", "--quiet"]
-    words = [*command, "--task", "Hopper", "--out", str(tmp_path / "alone")]
-    subprocess.run(words, env=os.environ | {"BIRES_CORES": "1"}, check=True, timeout=240)
+    monkeypatch.setenv("BIRES_CORES", "1")
+    fill([alone], Options(), Display(quiet=True), at_once(1, None))
     assert contents(alone.path) == contents(tmp_path / "both" / "Hopper")
 
 
@@ -53,9 +51,8 @@ def test_two_at_once_are_as_each_alone_and_a_failing_one_stops_nobody(tmp_path, 
 def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, how):
     out = tmp_path / "study"
     words = ["reproduce", "mujoco", "--scale", "smoke", "--seeds", "1", "--steps", "100000", "--task", *TASKS]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bires", *words, "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
+    words += ["--out", str(out)]
+    process = subprocess.Popen([sys.executable, "-m", "bires", *words], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
     while min(last_step(out / task / "metrics.csv") for task in TASKS) <= 0:
         assert process.poll() is None
@@ -67,6 +64,7 @@ def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, h
     if how == signal.SIGTERM:
         assert process.returncode == 3, errors
         assert "stopped with 0 of 2 populations done" in errors
+        assert "`bires reproduce mujoco --scale smoke --task Hopper Swimmer --seeds 1 --steps 100000 --out" in errors
     gone, alive = psutil.wait_procs(family, timeout=60)
     assert gone
     assert not alive
@@ -77,7 +75,8 @@ def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, h
 
 
 def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    (job,) = study(tmp_path, ("Swimmer",), steps=3_000, eval_every=500)
+    (job,) = study(tmp_path, ("Swimmer",), steps=900, eval_every=300)
+    monkeypatch.setattr(together, "LOOK_S", 0.05)
     scheduler: list[together.Running] = []
     launch = together.PopulationScheduler._launch
 
@@ -101,7 +100,7 @@ def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert len(scheduler) == 2
 
 
-def test_minutes_begin_nothing_that_would_not_end(tmp_path, monkeypatch):
+def test_a_population_that_would_not_end_within_the_minutes_is_not_begun(tmp_path, monkeypatch):
     """One population is under way at a known pace; a long one is not begun beside it."""
     short, long = study(tmp_path, ("Swimmer",))[0], study(tmp_path, ("Hopper",), steps=50_000_000)[0]
     monkeypatch.setattr(together.PopulationScheduler, "_pace", lambda self, one: 100.0)
@@ -130,7 +129,7 @@ def test_impossible_numbers_are_refused(count, minutes, match):
         at_once(count, minutes)
 
 
-def test_how_many_fill_a_machine():
+def test_the_default_number_at_once_follows_cores_and_gpus():
     variables = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
     assert together.default_count(Machine("cpu", 16, 1)) == 16
     assert together.default_count(Machine("gpu", 16, 1, variables)) == 6

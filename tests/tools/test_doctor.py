@@ -46,7 +46,7 @@ def test_what_is_broken_is_marked_and_changes_the_exit_code(monkeypatch, capsys)
     assert "division by zero" in capsys.readouterr().out
 
 
-def test_a_version_out_of_bounds(monkeypatch):
+def test_a_version_out_of_bounds_is_reported(monkeypatch):
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "4.0.0" if name == "mujoco" else real(name))
     found = findings(doctor.versions)["packages"]
@@ -65,7 +65,7 @@ def test_settings_that_slow_down_are_named(monkeypatch):
     assert found.fix.startswith("unset OMP_NUM_THREADS")
 
 
-def test_a_quota_below_the_cores(tmp_path, monkeypatch):
+def test_a_quota_below_the_cores_is_reported(tmp_path, monkeypatch):
     for text, quota in (("max 100000", None), ("150000 100000", 1.5), ("nonsense", None)):
         (tmp_path / "cpu.max").write_text(text)
         assert doctor.cpu_quota(tmp_path / "cpu.max") == quota
@@ -75,7 +75,7 @@ def test_a_quota_below_the_cores(tmp_path, monkeypatch):
     assert "taskset -c 0-0" in found.fix
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_a_place_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     found = doctor.disk("runs", tmp_path / "file", "cd")
     assert (found.state, found.fix) == ("broken", "cd")

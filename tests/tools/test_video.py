@@ -60,7 +60,7 @@ def test_returns_agree_to_the_last_digit_and_episodes_differ(run, tmp_path):
     assert second != first
 
 
-def test_mp4(tmp_path):
+def test_an_mp4_is_written(tmp_path):
     _, answer = video.shoot(film(DRAWN, tmp_path / "a.mp4", steps=6), ["egl"])
     assert answer == {"return": pytest.approx(answer["return"]), "frames": 7, "fps": 10}
     command = [get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4"), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
@@ -92,21 +92,21 @@ def test_no_working_gl_library_says_what_to_install(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_environment_that_cannot_draw(run, tmp_path, monkeypatch):
+def test_an_environment_that_cannot_draw_is_refused(run, tmp_path, monkeypatch):
     plain = recipe("tests.environments:bires-test/ConstantReward-v0", "modern").build()
     monkeypatch.setattr(video, "load_actor", lambda *_: (plain, None))
     with pytest.raises(UserError, match="cannot be drawn: its metadata"):
         video.play(run, 0, 0, tmp_path / "a.gif")
 
 
-def test_a_failure_that_no_gl_library_mends_is_told_alone(tmp_path):
+def test_a_failure_that_is_not_of_gl_does_not_advise_a_gl_library(tmp_path):
     job = film("tests.environments:bires-test/ConstantReward-v0", tmp_path / "a.gif")
     with pytest.raises(UserError, match=r"(?s)ConstantReward-v0' cannot be built.*TypeError: .*render_mode") as caught:
         video.shoot(job, ["disable"])
     assert "apt install" not in str(caught.value)
 
 
-def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):
+def test_an_episode_that_does_not_repeat_is_reported(run, tmp_path, monkeypatch):
     moody = "tests.environments:bires-test/Moody-v0"
     monkeypatch.setattr(video, "act", lambda *_: (film(moody, tmp_path / "a.gif"), 1.0))
     with pytest.raises(UserError, match="did not repeat its episode"):
@@ -122,12 +122,12 @@ def test_an_episode_that_does_not_repeat_is_told(run, tmp_path, monkeypatch):
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_bad_input(run, words, answer, capsys):
+def test_bad_input_is_refused(run, words, answer, capsys):
     assert main(["play", str(run.path), *words]) == 2
     assert answer in capsys.readouterr().err
 
 
-def test_mp4_without_its_library(run, monkeypatch, capsys):
+def test_mp4_without_its_library_says_what_to_install(run, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["play", str(run.path), "--video", "a.mp4"]) == 2
     assert "pip install 'bires[video]'" in capsys.readouterr().err

@@ -92,16 +92,14 @@ def test_dyna_without_planning_steps_is_the_plain_agent_bit_for_bit(agent, tmp_p
     assert any(not np.array_equal(array, learners[2][name]) for name, array in learners[0].items())
 
 
-def test_td3_plans_with_the_oracle_and_with_learned_models(tmp_path, quick):
-    for model in ("oracle", "learned"):
-        run = bires.train(
-            "Hopper", algorithm=["res-dyna-td3", "mve-td3"], model=model, model_scale="small", ensemble=2,
-            planning_steps=2, out=tmp_path / model, **quick,
-        )  # fmt: skip
-        assert [row["status"] for row in run.members.rows()] == ["finished"] * 2
-        losses = [row["imagined_loss"] for row in run.metrics.rows() if row["member"] == 0]
-        assert np.isfinite(losses[-1])
-        assert losses[-1] > 0
+@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
+def test_td3_plans_with_the_oracle_and_with_learned_models(model, tmp_path, quick, whole):
+    planning = {"model": model, "model_scale": "small", "ensemble": 2, "planning_steps": 2}
+    run = bires.train("Hopper", algorithm=["res-dyna-td3", "mve-td3"], out=tmp_path / "run", **planning, **quick)
+    assert [row["status"] for row in run.members.rows()] == ["finished"] * 2
+    losses = [row["imagined_loss"] for row in run.metrics.rows() if row["member"] == 0]
+    assert np.isfinite(losses[-1])
+    assert losses[-1] > 0
 
 
 def test_sac_refuses_value_expansion(tmp_path, quick):

@@ -17,7 +17,7 @@ def progress(step, evaluated=False):
     return Progress(step, 10_000, {0: 1.0, 1: 3.0}, {}, evaluated)
 
 
-def test_updates_are_not_thought_as_fast_as_the_warm_up():
+def test_the_speed_of_the_warm_up_does_not_count_for_updates():
     clock = [0.0]
     shown = meter(clock, steps=10_000, warmup=2000)
     shown.numbers(progress(0))

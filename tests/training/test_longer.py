@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import bires
-from tests.helpers import assert_same_state, contents, typed
+from tests.helpers import TASK, assert_same_state, contents, typed
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
 
@@ -15,8 +15,8 @@ GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed":
 def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
     """With a replay that wraps, and with one that grows; one learning rate diverges before the first end."""
     quick |= GRID | {"eval_every": 20, "replay": replay}
-    bires.train("pendulum-swingup", out=tmp_path / "straight", **quick | {"steps": 100})
-    bires.train("pendulum-swingup", out=tmp_path / "longer", **quick | {"steps": 60})
+    bires.train(TASK, out=tmp_path / "straight", **quick | {"steps": 100})
+    bires.train(TASK, out=tmp_path / "longer", **quick | {"steps": 60})
     run = bires.resume(tmp_path / "longer", steps=100, quiet=True)
     assert contents(tmp_path / "straight") == contents(tmp_path / "longer")
     assert_same_state(tmp_path / "straight", tmp_path / "longer")

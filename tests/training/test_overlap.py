@@ -16,10 +16,10 @@ from bires.settings.options import Stopped
 from bires.training.bridge import EnvironmentBridge
 from bires.training.loop import TrainingLoop
 from bires.types import Pixels, Space
-from tests.helpers import QUICK, arrays, assert_same_state, contents
+from tests.helpers import QUICK, TASK, arrays, assert_same_state, contents
 
 RUNS: dict[str, Any] = {
-    "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
+    "ddpg": (TASK, {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
     "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
     "planning": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
 }
@@ -28,7 +28,9 @@ PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])
-def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, split, monkeypatch):
+def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, request, monkeypatch):
+    if name == "ddpg":
+        request.getfixturevalue("split")
     task, grid = RUNS[name]
     quick |= {"steps": 40, "eval_every": 20} | grid
     bires.train(task, out=tmp_path / "turns", **quick)
@@ -56,8 +58,15 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
     assert_same_state(tmp_path / "overlapped", tmp_path / "parts")
 
 
-@pytest.mark.parametrize("name", ["ddpg", "dqn"])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [
+        ("ddpg", 2),
+        ("dqn", 0),
+        pytest.param("ddpg", 0, marks=pytest.mark.slow),
+        pytest.param("dqn", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_whether_an_update_waits_changes_nothing(name, workers, tmp_path, quick, monkeypatch):
     """The buffer is small, so that some updates have to wait and others need not."""
     task, grid = RUNS[name]
@@ -115,7 +124,7 @@ def test_a_batch_reads_the_newest_transition_exactly_when_it_says_so(space):
 def test_a_member_diverges_alone(ahead, tmp_path, quick, monkeypatch):
     monkeypatch.setattr(Placement, "ahead", ahead)
     quick |= {"critic_lr": [1e-3, 1e30]}
-    run = bires.train("pendulum-swingup", algorithm="ddpg", seed=[0], out=tmp_path / "run", **quick)
+    run = bires.train(TASK, algorithm="ddpg", seed=[0], out=tmp_path / "run", **quick)
     ended = {row["critic_lr"]: row["status"] for row in run.members.rows()}
     assert ended == {1e-3: "finished", 1e30: "diverged"}
 
@@ -129,27 +138,27 @@ def calm(tmp_path_factory):
             patch.setattr(Placement, "ahead", ahead)
             settings = QUICK | {"cohorts": "threads", "workers": 0, "seed": [0]}
             out = tmp_path_factory.mktemp("calm") / "run"
-            runs[ahead] = bires.train("pendulum-swingup", algorithm="ddpg", out=out, **settings).path
+            runs[ahead] = bires.train(TASK, algorithm="ddpg", out=out, **settings).path
     return runs
 
 
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("moment", [3, 45])
-def test_an_interrupt_during_a_step_ends_the_run_which_can_go_on(ahead, moment, tmp_path, quick, calm, monkeypatch):
-    """In the warm-up, and (moment 45) after it and an evaluation: each evaluation is one episode of 1000 steps."""
+def test_a_run_interrupted_during_a_step_can_go_on(ahead, moment, tmp_path, quick, calm, monkeypatch):
+    """In the warm-up, and (moment 45) after it and an evaluation: each evaluation is one episode of 200 steps."""
     monkeypatch.setattr(Placement, "ahead", ahead)
     quick |= {"cohorts": "threads", "workers": 0, "seed": [0]}
     step, count = Slots.step, [0]
 
     def interrupted(self, slots):
         count[0] += 1
-        if count[0] == 1000 + moment:  # an episode of evaluation has 1000 steps
+        if count[0] == 200 + moment:
             raise KeyboardInterrupt
         step(self, slots)
 
     monkeypatch.setattr(Slots, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
-    bires.train("pendulum-swingup", algorithm="ddpg", out=tmp_path / "run", **quick)
+        bires.train(TASK, algorithm="ddpg", out=tmp_path / "run", **quick)
+    bires.train(TASK, algorithm="ddpg", out=tmp_path / "run", **quick)
     assert contents(calm[ahead]) == contents(tmp_path / "run")
     assert_same_state(calm[ahead], tmp_path / "run")

@@ -16,6 +16,7 @@ from bires.training import plan as planning
 from bires.training.plan import make_plan
 from bires.training.runners import setup_of
 from tests.environments import Counted
+from tests.helpers import TASK
 
 COUNTED = "tests.environments:bires-test/Counted-v0"
 
@@ -59,7 +60,7 @@ def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     assert plan.where["processes"] is False
 
 
-def test_what_cannot_be_leaves_no_folder_behind(tmp_path, quick):
+def test_wrong_settings_leave_no_folder_behind(tmp_path, quick):
     for wrong in ({"eta": 3.0}, {"workers": -1}, {"checkpoint_minutes": 0.0}, {"algorithm": "dqn"}):
         with pytest.raises(bires.UserError):
             bires.train(COUNTED, out=tmp_path / "run", **quick | wrong)
@@ -69,7 +70,7 @@ def test_what_cannot_be_leaves_no_folder_behind(tmp_path, quick):
 def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path, quick, monkeypatch):
     """While this process waits for the folder, another begins the run in threads: this one follows."""
     quick.pop("quiet")
-    config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
+    config = make_config(TASK, quick | {"seed": (0, 1)})
     monkeypatch.setattr(hardware, "processes_pay", lambda *_: True)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     said: list[str] = []
@@ -87,7 +88,7 @@ def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path
     assert not any("each a process" in text for text in said)
 
 
-def test_what_is_sent_to_other_processes_can_be_sent():
+def test_the_setup_of_a_cohort_can_be_sent_to_another_process():
     plan = make_plan(make_config(COUNTED, {"steps": 100, "warmup": 10}), Options(workers=0, cohorts="threads"))
     setup = setup_of(plan, evaluation_envs=1)
     assert pickle.loads(pickle.dumps(setup)) == setup

@@ -24,11 +24,11 @@ from bires.training.launch import begin_or_continue
 from bires.training.plan import make_plan
 from bires.training.runners import Lost, ProcessRunner, make_runner
 from tests import environments
-from tests.helpers import assert_same_state, contents
+from tests.helpers import TASK, assert_same_state, contents
 
 pytestmark = pytest.mark.usefixtures("split")
 RUNS: dict[str, Any] = {
-    "ddpg": ("pendulum-swingup", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
+    "ddpg": (TASK, {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
     "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
     "oracle": ("reacher-easy", {"algorithm": ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]}),
     "learned": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
@@ -57,7 +57,7 @@ def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path
 
 def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_path, quick, monkeypatch):
     task, grid = RUNS["ddpg"]
-    bires.train(task, out=tmp_path / "calm", cohorts="processes", **quick | grid)
+    bires.train(task, out=tmp_path / "calm", cohorts="threads", workers=0, **quick | grid)
     killed: list[int] = []
     said: list[str] = []
 
@@ -98,7 +98,7 @@ def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, mon
         return spread(runner, work, arguments)
 
     monkeypatch.setattr(ProcessRunner, "spread", fatal)
-    config = make_config("pendulum-swingup", quick | {"seed": (0, 1)})
+    config = make_config(TASK, quick | {"seed": (0, 1)})
     with pytest.raises(Stopped, match=r"killed by SIGKILL\); the last whole checkpoint is that of step 0") as stopped:
         begin_or_continue(config, tmp_path / "run", Options(cohorts="processes"))
     assert len(deaths) == 3
@@ -109,15 +109,15 @@ def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, mon
     assert contents(tmp_path / "calm") == contents(tmp_path / "run")
 
 
-def test_what_a_cohort_raises_elsewhere_is_raised_here(tmp_path, quick):
+def test_an_error_in_a_cohorts_process_is_raised_in_the_main_process(tmp_path, quick):
     broken = {"seed": (0, 1), "cohorts": "processes"}
     with pytest.raises(bires.UserError, match=r"(?s)cannot start.*Traceback"):
         bires.train("tests.environments:bires-test/Hopeless-v0", out=tmp_path / "run", **quick | broken)
 
 
-def test_processes_end_with_the_one_that_asked_for_them(tmp_path):
+def test_the_processes_of_cohorts_end_when_their_parent_is_killed(tmp_path):
     flags = ["--steps", "100000", "--eval-every", "100000", "--eval-episodes", "1", "--quiet"]
-    command = [sys.executable, "-m", "bires", "train", "pendulum-swingup", "--seed", "0", "1", *flags]
+    command = [sys.executable, "-m", "bires", "train", TASK, "--seed", "0", "1", *flags]
     run = subprocess.Popen([*command, "--cohorts", "processes", "--out", str(tmp_path / "run")])
     children: list[psutil.Process] = []
     deadline = time.monotonic() + 120
@@ -162,12 +162,12 @@ def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monke
     """In a process with a worker as in a thread beside a thread: while one updates, the other steps."""
     monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 0.0)
     settings = quick | {"algorithm": "ddpg", "seed": [0], "replay": 200}
-    bires.train("pendulum-swingup", out=tmp_path / "threads", cohorts="threads", **settings)
-    bires.train("pendulum-swingup", out=tmp_path / "processes", cohorts="processes", **settings)
+    bires.train(TASK, out=tmp_path / "threads", cohorts="threads", **settings)
+    bires.train(TASK, out=tmp_path / "processes", cohorts="processes", **settings)
     assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
     assert_same_state(tmp_path / "threads", tmp_path / "processes")
     settings.pop("quiet")
-    config = make_config("pendulum-swingup", settings)
+    config = make_config(TASK, settings)
     plans = [make_plan(config, Options(cohorts=cohorts)) for cohorts in ("threads", "processes")]
     assert [(plan.ahead, plan.workers) for plan in plans] == [(True, 0), (True, 1)]
     monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 3e7)
@@ -175,7 +175,7 @@ def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monke
     assert (small.ahead, small.workers) == (False, 0)
 
 
-def test_processes_are_refused_where_they_cannot_be(tmp_path, quick):
+def test_processes_are_refused_for_an_environment_of_this_process_only(tmp_path, quick):
     class Here(environments.Clock):
         pass
 
@@ -213,7 +213,7 @@ def test_processes_have_the_threads_that_they_can_use(members, work, cohorts, th
     assert (len(placement.cohorts), placement.threads) == (cohorts, threads)
 
 
-def test_what_is_compiled_beforehand_is_what_runs(tmp_path):
+def test_programs_compiled_beforehand_are_not_compiled_again(tmp_path):
     code = (
         "from jax import monitoring\n"
         "from bires.settings.keywords import make_config\n"

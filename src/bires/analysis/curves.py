@@ -21,12 +21,14 @@ import numpy as np
 
 from bires.agents import registry
 from bires.machine.terminal import printable
-from bires.runs.run import Run
+from bires.runs.run import AFTERWARDS, Run
 from bires.settings import config as configs
 from bires.settings import grid
 
-HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", "status", "diverged_at")
+HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", *AFTERWARDS)
 """Of a member, what is not a number of its agent or planner."""
+EARLY = ("diverged", "stopped")
+"""How members are that ended before their run; their curves go on as they ended."""
 ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
 POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
@@ -189,8 +191,8 @@ def curves(*runs: Run) -> list[Curves]:
     kinds: dict[str, list[dict[str, Any]]] = {}
     for (label, _), row in members.items():
         kinds.setdefault(label, []).append(row)
-    whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] != "diverged"]
-    if not whole:  # all members diverged: as far as the longest curve
+    whole = [r["curve"] for rows in kinds.values() for r in rows if r["curve"] and r["status"] not in EARLY]
+    if not whole:  # all members ended early: as far as the longest curve
         whole = [dict.fromkeys({step for rows in kinds.values() for r in rows for step in r["curve"]})]
     common: set[int] = set(whole[0]).intersection(*whole[1:])
     steps = np.array(sorted(common), dtype=np.int64)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from bires.analysis import export as exporting
 from bires.analysis import figures, summary
@@ -16,6 +14,7 @@ from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
 from bires.runs import run as reading
+from bires.runs.policies import Policy
 from bires.runs.tables import Table
 from bires.settings import config as configs
 from bires.studies import reporting
@@ -36,9 +35,13 @@ class Run(reading.Run):
         super().__init__(folder("path", path), trust)
 
     @as_typed
-    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
-        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
-        return super().policy(member)
+    def policy(self, member: int, step: int | None = None) -> Policy:
+        """The member's noise-free policy: observation(s) → action(s) of the environment.
+
+        It is that of the newest checkpoint, or of the one of a ``step`` that was kept (``keep_every``).
+        `policy.save("policy.safetensors")` writes it for use without this package.
+        """
+        return super().policy(member, step)
 
     @as_typed
     def summary(self) -> Table:

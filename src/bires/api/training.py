@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,8 @@ from bires.settings import config as configs
 from bires.settings.comparison import compared
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.settings.options import Cohorts, Options, Stopped
+from bires.settings.options import Cohorts, Options, Stopped, require_every
+from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
 from bires.training.plan import make_plan
@@ -54,11 +55,16 @@ def train(
     hidden: Iterable[int] | int | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    reward_scale: float | None = None,
+    normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
+    callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -66,14 +72,19 @@ def train(
 
         run = bires.train("walker-stand", algorithm=["ddpg", "bi-res-ddpg"], eta=0.05, seeds=5, steps=1e5, tau=5e-3)
 
-    Arguments up to ``log_every`` are the fields of `bires.settings.config.Config`; None is the default there. Several
-    values of one make a grid, and every combination is a member. ``seeds=5`` is short for ``seed=range(5)``.
+    Arguments up to ``normalise_observations`` are the fields of `bires.settings.config.Config`; None is the default
+    there. Several values of one make a grid, and every combination is a member. ``seeds=5`` is short for
+    ``seed=range(5)``.
 
     ``own``: the settings of the agent, of planners and of the family of environments are keywords, too, such as
     ``tau=5e-3`` or ``model="learned"``. `bires list settings` names them; an agent of your own brings its own.
 
-    ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes`` and
-    ``keep_going`` are those of `bires.settings.options.Options` and change no result; ``quiet`` prints nothing.
+    ``out`` is the run's folder (default: runs/TASK-TIME). ``workers``, ``cohorts``, ``checkpoint_minutes``,
+    ``keep_going`` and ``keep_every`` are those of `bires.settings.options.Options` and change no result; ``quiet``
+    prints nothing.
+
+    ``callback`` is called after each evaluation with a `bires.Evaluation`. It may return False to stop the run, or the
+    numbers of members to stop. Stopped members are frozen; their status is ``stopped``.
 
     Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
     """
@@ -95,10 +106,14 @@ def train(
         "hidden": hidden,
         "protocol": protocol,
         "log_every": log_every,
+        "env_kwargs": env_kwargs,
+        "reward_scale": reward_scale,
+        "normalise_observations": normalise_observations,
     }
     given = {name: value for name, value in common.items() if value is not None}
     config = make_config(task, {**given, **own})
-    return carried_out(config, out, make_options(workers, cohorts, checkpoint_minutes, keep_going), quiet)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
+    return carried_out(config, out, options, quiet)
 
 
 @as_typed
@@ -123,11 +138,16 @@ def compare(
     hidden: Iterable[int] | int | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    reward_scale: float | None = None,
+    normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
+    callback: Callback | str | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -140,7 +160,7 @@ def compare(
     arguments are those of `train`.
     """
     if algorithm is None:
-        algorithm = compared(task, agent)
+        algorithm = compared(task, agent, env_kwargs)
     elif agent is not None:
         raise UserError(
             "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
@@ -164,11 +184,16 @@ def compare(
         hidden=hidden,
         protocol=protocol,
         log_every=log_every,
+        env_kwargs=env_kwargs,
+        reward_scale=reward_scale,
+        normalise_observations=normalise_observations,
         out=out,
         workers=workers,
         cohorts=cohorts,
         checkpoint_minutes=checkpoint_minutes,
         keep_going=keep_going,
+        keep_every=keep_every,
+        callback=callback,
         quiet=quiet,
         **own,
     )
@@ -183,27 +208,42 @@ def resume(
     cohorts: Cohorts = Options.cohorts,
     checkpoint_minutes: float = Options.checkpoint_minutes,
     keep_going: bool = False,
+    keep_every: Whole | None = None,
+    callback: Callback | str | None = None,
     quiet: bool = False,
     trust: bool = False,
 ) -> Run:
     """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
 
-    It ends where it was to end, or after ``steps`` in all, as if it had begun so. ``trust``: modules of your own that
-    the run names (MODULE:NAME) are imported; it is not needed where they have been imported already.
+    It ends where it was to end, or after ``steps`` in all, as if it had begun so. A ``callback`` is called for the
+    evaluations that are still to come. ``trust``: modules of your own that the run names (MODULE:NAME) are imported; it
+    is not needed where they have been imported already.
     """
     where = folder("path", path)
-    options = make_options(workers, cohorts, checkpoint_minutes, keep_going)
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
         lengthen(where, configs.proper("steps", steps, int), trust)
     return carried_out(reading.Run(where, trust).config, where, options, quiet)
 
 
-def make_options(workers: int | None, cohorts: Cohorts, checkpoint_minutes: float, keep_going: bool) -> Options:
+def make_options(
+    workers: int | None,
+    cohorts: Cohorts,
+    checkpoint_minutes: float,
+    keep_going: bool,
+    keep_every: Whole | None,
+    callback: Callback | str | None,
+) -> Options:
     """How a run is carried out, checked."""
     if workers is not None and configs.proper("workers", workers, int) < 0:
         raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
     minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
-    return Options(workers, configs.proper("cohorts", cohorts, Cohorts), minutes, keep_going)
+    called = load_callback(callback) if isinstance(callback, str) else callback
+    if called is not None and not callable(called):
+        raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
+    every = require_every(None if keep_every is None else configs.proper("keep_every", keep_every, int))
+    where = configs.proper("cohorts", cohorts, Cohorts)
+    return Options(workers, where, minutes, keep_going, keep_every=every, callback=called)
 
 
 def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool) -> Run:
@@ -224,6 +264,9 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
         raise UserError(
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
         )
+    ends = set(run.members["status"])
+    if "stopped" in ends and ends <= {"stopped", "diverged"} and steps > run.config.steps:
+        raise UserError(f"{path} has no member that can go on: all have stopped or diverged. Train anew.")
     if not Store(path).steps():
         raise UserError(
             f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
@@ -43,6 +43,8 @@ class Training:
     config: Config
     seeds: Whole | None = None
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     output: Output = field(default_factory=Output)
 
     def whole(self, config: Config, seeds: int | None) -> Config:
@@ -51,14 +53,15 @@ class Training:
         own = dict(config.own)
         for group, settings in selection.groups().items():
             own |= typed(getattr(self, group), settings, selection.sight)
-        return with_seeds(replace(config, own=own), seeds)
+        plain = Config(**{item.name: getattr(config, item.name) for item in fields(Config)} | {"own": own})
+        return with_seeds(plain, seeds)
 
 
 class Train(Training):
     """Train a population on a task. Several values of a setting make a grid."""
 
     def run(self) -> int:
-        return train_and_show(self.whole(self.config, self.seeds), self.output)
+        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback)
 
 
 @dataclass(frozen=True)
@@ -71,14 +74,20 @@ class Compare(Training):
 
     def run(self) -> int:
         seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return train_and_show(self.whole(self.config, seeds), self.output)
+        return train_and_show(self.whole(self.config, seeds), self.output, self.callback)
 
 
 def with_groups(base: type, selection: Selection) -> type:
     """A command with the flags of the selected agent and task, in groups."""
     records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
-    groups = [(name, made, field(default_factory=made)) for name, made in records.items()]
-    made = make_dataclass(base.__name__, groups, bases=(base,), frozen=True, namespace={"selection": selection})
+    groups: list[Any] = [(name, made, field(default_factory=made)) for name, made in records.items()]
+    made = make_dataclass(
+        base.__name__,
+        [("config", selection.config_type()), *groups],
+        bases=(base,),
+        frozen=True,
+        namespace={"selection": selection},
+    )
     made.__doc__ = base.__doc__
     return made
 
@@ -92,6 +101,8 @@ class Resume:
     """Train until this many steps in all; default: those of the run."""
     trust: bool = False
     """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
@@ -101,7 +112,7 @@ class Resume:
         if self.steps is not None:
             lengthen(self.run_folder, self.steps, self.trust)
         config = Run(self.run_folder, self.trust).config
-        return train_and_show(config, Output(**vars(self.running), out=self.run_folder))
+        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback)
 
 
 @dataclass(frozen=True)
@@ -276,15 +287,17 @@ def with_seeds(config: Config, count: int | None) -> Config:
     return replace(config, seed=seeds(count))
 
 
-def train_and_show(config: Config, output: Output) -> int:
+def train_and_show(config: Config, output: Output, callback: str | None = None) -> int:
     """Trains, then shows the results."""
     from bires.settings.options import Stopped
+    from bires.training.callbacks import load_callback
     from bires.training.display import Display
     from bires.training.start import start
 
     display = Display(output.quiet, output.json)
+    options = replace(output.options(), callback=load_callback(callback) if callback else None)
     try:
-        run = start(config, output.out, output.options(), display)
+        run = start(config, output.out, options, display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
     show(run, display)
@@ -301,7 +314,8 @@ def show(run: Run, display: Display) -> None:
         path = picture(run)
         (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
     except OSError as error:  # a finished run may lie where nothing can be written
-        display.warn(f"the picture and summary.json of {run.path} cannot be written ({error.strerror})")
+        what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
+        display.warn(f"{what}; the run itself is whole. They are made anew by `bires resume {run.path}`")
     display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from typing import Annotated, Any, Literal
 
 import tyro
@@ -11,8 +11,20 @@ import tyro
 from bires.agents import registry
 from bires.envs.families import family_of
 from bires.errors import UserError
+from bires.settings.arguments import arguments
 from bires.settings.comparison import compared
-from bires.settings.config import Config, Number, Whole, refuse_foreign, types
+from bires.settings.config import (
+    Config,
+    Number,
+    Omitted,
+    OmittedValues,
+    Whole,
+    family_settings,
+    refuse_foreign,
+    types,
+)
+from bires.settings.foreign import ELSEWHERE
+from bires.settings.tables import field_docstrings
 from bires.types import Setting, Sight
 
 KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
@@ -22,6 +34,7 @@ class Selection:
     """The agent, planners and task of a command line, before it is parsed."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        env_kwargs(words)  # or an error that says more than the parser's
         task = next((word for word in words[1:2] if not word.startswith("-")), "walker-stand")
         algorithms = tuple(values_after(words, "--algorithm")) or Config.algorithm
         self.config = Config(task, algorithm=algorithms, planner=tuple(values_after(words, "--planner")))
@@ -42,6 +55,21 @@ class Selection:
         mine = {one.name for group in self.groups().values() for one in group}
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
 
+    def config_type(self) -> type:
+        """`Config` whose omitted values show what they will be: the defaults of this agent and task."""
+        helps = field_docstrings(Config)
+        shown = []
+        for item in fields(Config):
+            value: Any = getattr(self.config, item.name)
+            if isinstance(item.default, Omitted | OmittedValues):
+                kind = Whole if isinstance(item.default, Omitted) else tuple[Whole, ...]
+                default = Omitted(value) if isinstance(item.default, Omitted) else OmittedValues(value)
+                note = Annotated[kind, tyro.conf.arg(help=helps[item.name])]  # type: ignore[valid-type]
+                shown.append((item.name, note, field(default=default)))
+        made = make_dataclass("Config", shown, bases=(Config,), frozen=True)
+        made.__doc__ = Config.__doc__
+        return made
+
 
 def completed(words: list[str]) -> list[str]:
     """A command line on which `bires compare` names its algorithms: those of --agent, or of the task's first agent."""
@@ -52,14 +80,18 @@ def completed(words: list[str]) -> list[str]:
         raise UserError("Both --agent and --algorithm were given; --agent td3 is short for --algorithm td3 bi-res-td3.")
     if given or len(words) < 2 or words[1].startswith("-"):
         return words
-    return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None)]
+    return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None, env_kwargs(words))]
+
+
+def env_kwargs(words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of the environment on a command line."""
+    found = values_after(words, "--env-kwargs")
+    return arguments(found[-1]) if found else {}
 
 
 def known(name: str) -> bool:
-    """Whether some agent or family has such a setting."""
-    from bires.settings.config import family_settings
-
-    return bool(registry.owner_of(name)) or name in family_settings()
+    """Whether some agent or family has such a setting, or another library."""
+    return bool(registry.owner_of(name)) or name in family_settings() or name in ELSEWHERE
 
 
 def values_after(words: Sequence[str], flag: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bires.settings.options import Cohorts, Options
+from bires.settings.config import Whole
+from bires.settings.options import Cohorts, Options, require_every
 
 
 class Interrupted(Exception):
@@ -27,13 +28,16 @@ class RunOptions:
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False
     """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
+    keep_every: Whole | None = None
+    """Keep a checkpoint every so many steps, beside the newest, for its policies."""
     quiet: bool = False
     """Print nothing but errors (and what --json prints)."""
     json: bool = False
     """Print one JSON object per line, for machines."""
 
     def options(self) -> Options:
-        return Options(self.workers, self.cohorts, self.checkpoint_minutes, self.keep_going)
+        kept = require_every(self.keep_every)
+        return Options(self.workers, self.cohorts, self.checkpoint_minutes, self.keep_going, keep_every=kept)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import copy
 import re
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from bires.envs import families, tasks
 from bires.envs.physics import Physics, physics_of
 from bires.errors import UserError
+from bires.machine.modules import import_users, look_here
 from bires.types import Pixels, Space
 
 Protocol = Literal["modern", "paper"]
@@ -46,7 +47,7 @@ class Environment:
         disturb: float = 0.0,
         limited: bool = False,
     ) -> None:
-        self._env = env
+        self._env, self.protocol = env, protocol
         self.limited = limited
         """Whether `bires.envs.limits` gave it a time limit, as it had none."""
         self.space = space_of(env, protocol, pixels)
@@ -86,6 +87,11 @@ class Environment:
         """An agent's action, or a batch of them, as the environment takes it."""
         return self._convert(action)
 
+    @property
+    def action_space(self) -> Any:
+        """That of Gymnasium."""
+        return self._env.action_space
+
     def frame(self) -> np.ndarray:
         """The picture of the present state, (height, width, 3) bytes; only of an environment built to render."""
         picture = np.asarray(self._env.render())
@@ -118,12 +124,18 @@ def from_index(discrete: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]:
     """An agent's continuous action is scaled, or not, and shaped."""
-    scale = (box.high - box.low) / 2 if protocol == "modern" else np.ones_like(box.high)
-    shift = (box.high + box.low) / 2 if protocol == "modern" else np.zeros_like(box.high)
+    scale, shift = scale_of(box, protocol)
     return lambda action: np.asarray(
         action.reshape(*action.shape[:-1], *box.shape) * scale + shift,
         box.dtype,
     )
+
+
+def scale_of(box: Any, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
+    """An agent's action times the first, plus the second, is the environment's."""
+    if protocol == "modern":
+        return (box.high - box.low) / 2, (box.high + box.low) / 2
+    return np.ones_like(box.high), np.zeros_like(box.high)
 
 
 def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Space:
@@ -178,6 +190,10 @@ class Recipe:
     """The family's settings."""
     module: str | None = None
     """The user's module that has the family."""
+    factory: bool = False
+    """Whether the id is MODULE:FUNCTION, of a function that returns an environment."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the environment's constructor, or of the function."""
     disturb: float = 0.0
     """σ of the noise on actions inside the environment."""
 
@@ -207,17 +223,32 @@ class Recipe:
         from gymnasium.envs.registration import EnvSpec
 
         tasks.register()
+        look_here()
         known = self.id in gymnasium.registry or self.spec is None
         mode: dict[str, Any] = {"render_mode": "rgb_array"} if render else {}  # a constructor need not know of modes
         spec = self.id if known else EnvSpec.from_json(str(self.spec))
         try:
-            return gymnasium.make(spec, disable_env_checker=True, **mode)
+            if self.factory:
+                return self._call(dict(self.kwargs) | mode)
+            return gymnasium.make(spec, disable_env_checker=True, **self.kwargs, **mode)
+        except UserError:
+            raise
         except gymnasium.error.DependencyNotInstalled as error:
             raise UserError(needed(self.id, str(error))) from error
         except Exception as error:
             if render and not isinstance(error, TypeError):  # perhaps another GL library will do
                 raise
             raise UserError(f"Task {self.id!r} cannot be built; it raised:\n{traceback.format_exc()}") from error
+
+    def _call(self, kwargs: dict[str, Any]) -> Any:
+        """What the user's function returns, which must be an environment."""
+        import gymnasium
+
+        module, _, name = self.id.rpartition(":")
+        env = getattr(import_users(module, "The task"), name)(**kwargs)
+        if not isinstance(env, gymnasium.Env):
+            raise UserError(f"{self.id} returned {env!r}; accepted: a gymnasium.Env.")
+        return env
 
 
 def needed(task: str, said: str) -> str:
@@ -231,19 +262,37 @@ def defaults_of(family: families.PixelFamily) -> dict[str, Any]:
     return {setting.name: setting.default_for("pixels") for setting in family.settings}
 
 
-def recipe(task: str, protocol: Protocol, settings: Mapping[str, Any] | None = None) -> Recipe:
+def recipe(
+    task: str,
+    protocol: Protocol,
+    settings: Mapping[str, Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> Recipe:
     """The recipe for a task name. An environment that no other process could build has no specification.
 
-    ``settings`` are those of the task's family.
+    ``settings`` are those of the task's family, ``kwargs`` the arguments of the environment's constructor.
     """
-    import gymnasium
-
     name, family = tasks.resolve(task, protocol), families.family_of(task)
     if family is not None:
+        if kwargs:
+            own = ", ".join(f"--{one.name.replace('_', '-')}" for one in family.settings)
+            raise UserError(
+                f"--env-kwargs was given {dict(kwargs)}; tasks of the family {family.name} do not accept them. It has "
+                f"{own or 'no settings'}."
+            )
         module = task.rpartition(":")[0] or None
         return Recipe(name, protocol, family=family.name, settings=settings or defaults_of(family), module=module)
+    return replace(plain_recipe(name, protocol), kwargs=dict(kwargs or {}))
+
+
+def plain_recipe(name: str, protocol: Protocol) -> Recipe:
+    """The recipe for a Gymnasium id, or for MODULE:FUNCTION, without arguments."""
+    import gymnasium
+
     if name.startswith("dm_control/"):
         return Recipe(name, protocol)
+    if name not in gymnasium.registry:
+        return Recipe(name, protocol, portable=not name.startswith("__main__:"), factory=True)
     spec = copy.copy(gymnasium.spec(name))
     if callable(spec.entry_point):
         entry = spec.entry_point

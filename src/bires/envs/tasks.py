@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import logging
 import os
+import sys
 import warnings
 
 from bires.envs.families import family_of
@@ -74,7 +75,10 @@ def quiet() -> None:
 
 
 def resolve(task: str, protocol: str = "modern") -> str:
-    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own."""
+    """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own.
+
+    `module:function` stays as it is: a function that returns an environment.
+    """
     import gymnasium
 
     register()
@@ -85,7 +89,15 @@ def resolve(task: str, protocol: str = "modern") -> str:
     name = task.rpartition(":")[2]
     if family is not None:
         name = family.resolve(name, protocol)
+    if name not in gymnasium.registry and is_factory(task):
+        return task
     if name not in gymnasium.registry:
         names = [*SHORT, *sorted(gymnasium.registry)]
         raise unknown("task", task, names, "See `bires list tasks`; your own environment is MODULE:ID.")
     return name
+
+
+def is_factory(task: str) -> bool:
+    """Whether a task is MODULE:FUNCTION, of a module that has been imported."""
+    module, _, name = task.rpartition(":")
+    return callable(getattr(sys.modules.get(module), name, None))

@@ -22,7 +22,7 @@ Table = list[Row]
 
 
 @dataclass(frozen=True)
-class Scale:
+class LabScale:
     """How much is measured."""
 
     mdps: int = 1000
@@ -30,8 +30,8 @@ class Scale:
     steps: int = 10_000
 
 
-FULL = Scale()
-QUICK = Scale(mdps=50, seeds=3, steps=1000)
+FULL = LabScale()
+QUICK = LabScale(mdps=50, seeds=3, steps=1000)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Verdict:
     """What the figure is drawn from."""
 
 
-def presplit(scale: Scale = FULL) -> Verdict:
+def presplit(scale: LabScale = FULL) -> Verdict:
     """The MSBE minimiser is worse than the MSPBE minimiser on A-presplit."""
     given = a_presplit()
     truth = exact.true_value(given)
@@ -82,7 +82,7 @@ def _some_mdp(i: int, off_policy: bool) -> Problem:
     return random_mdp(i, states, 2, int(rng.integers(1, states)), gamma, off_policy=off_policy)
 
 
-def bound(scale: Scale = FULL) -> Verdict:
+def bound(scale: LabScale = FULL) -> Verdict:
     """MSVE ≤ MSBE / (1 − γ)² on-policy, at random weights of random MDPs."""
     rows: Table = []
     for i in range(scale.mdps):
@@ -105,7 +105,7 @@ def bound(scale: Scale = FULL) -> Verdict:
     )
 
 
-def unbounded(scale: Scale = FULL) -> Verdict:
+def unbounded(scale: LabScale = FULL) -> Verdict:
     """MSVE at the MSPBE minimum of w→2w, with reward 1 in the first state, as the behaviour nears its critical p."""
     critical = 2.0 / 3.0  # γ = 0.9: (1 − p)(1 − 2γ) + 4p(1 − γ) = 0
     rows: Table = []
@@ -131,7 +131,7 @@ def unbounded(scale: Scale = FULL) -> Verdict:
     )
 
 
-def upper(scale: Scale = FULL) -> Verdict:
+def upper(scale: LabScale = FULL) -> Verdict:
     """MSBE ≥ MSPBE, half of the MDPs off-policy; the gap is the part of the Bellman error that Π removes."""
     rows: Table = []
     worst_gap = 0.0
@@ -159,7 +159,7 @@ def upper(scale: Scale = FULL) -> Verdict:
     )
 
 
-def tradeoff(scale: Scale = FULL) -> Verdict:
+def tradeoff(scale: LabScale = FULL) -> Verdict:
     """TD solutions against RG solutions on random on-policy MDPs: value error and temporal differences."""
     rows: Table = []
     for i in range(scale.mdps):
@@ -209,7 +209,7 @@ def _string_chances(given: Problem, length: int) -> dict[tuple[tuple[int, float]
     return strings
 
 
-def learnable(scale: Scale = FULL) -> Verdict:
+def learnable(scale: LabScale = FULL) -> Verdict:
     """Two MDPs with the same data have different MSBE minimisers, and the same MSPBE minimiser."""
     left, right = same_data()
     one, other = _string_chances(left, 10), _string_chances(right, 10)
@@ -238,7 +238,7 @@ def learnable(scale: Scale = FULL) -> Verdict:
     )
 
 
-def bias(scale: Scale = FULL) -> Verdict:
+def bias(scale: LabScale = FULL) -> Verdict:
     """RMSVE of the fixed point of RG with one successor as the problem becomes more random."""
     rows: Table = []
     for noise in np.linspace(0.0, 1.0, 21):

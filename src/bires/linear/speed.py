@@ -10,7 +10,7 @@ import numpy as np
 
 from bires.linear import exact
 from bires.linear.algorithms import learn, learn_expected
-from bires.linear.claims import FULL, Scale, Table, Verdict
+from bires.linear.claims import FULL, LabScale, Table, Verdict
 from bires.linear.dynamics import GTD2, RG, TD, TDC, Algorithm, eigenvalues, mean_dynamics, outlook, ra
 from bires.linear.four_rooms import FEATURES, four_rooms
 from bires.linear.lstd import lstd
@@ -19,7 +19,9 @@ from bires.linear.problems import boyan_chain, random_walk, ring
 from bires.linear.values import neural, neural_params
 
 
-def best_curves(given: Problem, groups: Sequence[Sequence[Algorithm]], alphas: Sequence[float], scale: Scale) -> Table:
+def best_curves(
+    given: Problem, groups: Sequence[Sequence[Algorithm]], alphas: Sequence[float], scale: LabScale
+) -> Table:
     """RMSVE along the steps, mean and standard error over seeds, at the step size of least mean RMSVE."""
     rows: Table = []
     every = scale.steps // 100
@@ -48,7 +50,7 @@ def mean_over_run(rows: Table, algorithm: str) -> float:
     return float(np.mean([float(row["mean"]) for row in rows if row["algorithm"] == algorithm]))
 
 
-def slower(scale: Scale = FULL) -> Verdict:
+def slower(scale: LabScale = FULL) -> Verdict:
     """Asymptotic rates of TD and RG at their best steps on seven problems; learning curves on a random walk."""
     problems = [
         random_walk(5),
@@ -96,7 +98,7 @@ def overlap(given: Problem) -> float:
     return float((chance * (unit @ unit.T)).sum() / chance.sum())
 
 
-def cancellation(scale: Scale = FULL) -> Verdict:
+def cancellation(scale: LabScale = FULL) -> Verdict:
     """Is RG slower the more ∇v(s) and ∇v(s') agree? Tabular features plus a shared constant c, c from 0 to 2."""
     rows: Table = []
     for c in np.linspace(0.0, 2.0, 21):
@@ -143,7 +145,7 @@ def distance_curve(given: Problem, algorithm: Algorithm, steps: int) -> list[flo
     return [value / curve[0] for value in curve]
 
 
-def rooms(scale: Scale = FULL) -> Verdict:
+def rooms(scale: LabScale = FULL) -> Verdict:
     """Rates in the four rooms for each kind of features; with coordinates and γ = 0.9 RG is the faster."""
     rates: Table = []
     for features in FEATURES:
@@ -175,7 +177,7 @@ def rooms(scale: Scale = FULL) -> Verdict:
     )
 
 
-def neural_slower(scale: Scale = FULL) -> Verdict:
+def neural_slower(scale: LabScale = FULL) -> Verdict:
     """TD, RA(0.2) and RG with a tanh network of 16 units on the 19-state walk, expected updates, best of four steps."""
     given = with_features(random_walk(19), np.linspace(-1.0, 1.0, 19)[:, None])
     params = neural_params(jax.random.key(0), 1, 16)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bires.linear import exact
 from bires.linear.algorithms import learn
-from bires.linear.claims import FULL, Scale, Table, Verdict
+from bires.linear.claims import FULL, LabScale, Table, Verdict
 from bires.linear.control import (
     GREEDY_GQ,
     Q_LEARNING,
@@ -40,7 +40,7 @@ def _error_rows(name: str, errors: Array, every: int) -> Table:
     ]
 
 
-def _sampled(given: Problem, alpha: float, etas: tuple[float, ...], scale: Scale) -> dict[str, Array]:
+def _sampled(given: Problem, alpha: float, etas: tuple[float, ...], scale: LabScale) -> dict[str, Array]:
     """√MSVE of RA(η), GTD2 and TDC along a trajectory of the behaviour policy."""
     every = scale.steps // 100
     seen: dict[str, Array] = {}
@@ -55,7 +55,7 @@ def _plain(name: str) -> str:
     return {"RA(0)": "TD", "RA(1)": "RG"}.get(name, name)
 
 
-def baird(scale: Scale = FULL) -> Verdict:
+def baird(scale: LabScale = FULL) -> Verdict:
     """Baird's star: TD diverges; RA(η) with η above a threshold, RG, GTD2 and TDC do not."""
     given = baird_star()
     etas: Table = [{"eta": float(e), "margin": margin(given, float(e))} for e in np.linspace(0.0, 1.0, 101)]
@@ -81,7 +81,7 @@ def baird(scale: Scale = FULL) -> Verdict:
     )
 
 
-def two_states(scale: Scale = FULL) -> Verdict:
+def two_states(scale: LabScale = FULL) -> Verdict:
     """w→2w: the sign of A as a function of how often the behaviour visits the second state."""
     rows: Table = [
         {"p": float(p), "eta": eta, "A": float(eigenvalues(w_to_2w(p=float(p)), ra(eta))[0].real)}
@@ -110,7 +110,7 @@ def two_states(scale: Scale = FULL) -> Verdict:
     )
 
 
-def which_eta(scale: Scale = FULL) -> Verdict:
+def which_eta(scale: LabScale = FULL) -> Verdict:
     """Stable intervals and fastest η on named problems, and the smallest stable η of random MDPs where TD diverges."""
     named = [random_walk(19), boyan_chain(), four_rooms("coordinates", "random"), baird_star(), baird_star(0.95)]
     curves: Table = []
@@ -151,7 +151,7 @@ def which_eta(scale: Scale = FULL) -> Verdict:
     )
 
 
-def targets(scale: Scale = FULL) -> Verdict:
+def targets(scale: LabScale = FULL) -> Verdict:
     """The largest stable step of each placement of target networks, τ = 0.01, against η."""
     rows: Table = []
     for given in (random_walk(9), baird_star()):
@@ -189,7 +189,7 @@ def targets(scale: Scale = FULL) -> Verdict:
     )
 
 
-def control(scale: Scale = FULL) -> Verdict:
+def control(scale: LabScale = FULL) -> Verdict:
     """Baird's star with action values, and the tabular four rooms, under the four control algorithms."""
     star, every = baird_control(), scale.steps // 100
     curves: Table = []

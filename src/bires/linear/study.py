@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bires.linear import claims, figures, speed, stability
-from bires.linear.claims import FULL, QUICK, Scale, Table, Verdict
+from bires.linear.claims import FULL, QUICK, LabScale, Table, Verdict
 
-CLAIMS: tuple[Callable[[Scale], Verdict], ...] = (
+CLAIMS: tuple[Callable[[LabScale], Verdict], ...] = (
     claims.presplit,
     claims.bound,
     claims.unbounded,

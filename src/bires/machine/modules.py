@@ -10,11 +10,16 @@ from types import ModuleType
 from bires.errors import UserError
 
 
-def import_users(module: str, flag: str) -> ModuleType:
-    """Imports a module that a user named; the current folder is looked through last."""
+def look_here() -> None:
+    """Modules are looked for in the current folder, too; last of all."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
+
+
+def import_users(module: str, flag: str) -> ModuleType:
+    """Imports a module that a user named, perhaps from the current folder."""
+    look_here()
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # of the import itself, or whatever its code raised

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.planning import models as network
-from bires.planning.models import Ensemble, Scale
+from bires.planning.models import Ensemble, ModelScale
 from bires.types import Space, Transition
 
 
@@ -43,7 +43,7 @@ class Learning:
     """How the members of a population learn their models."""
 
     space: Space
-    scale: Scale
+    scale: ModelScale
     size: int
     """Models per member."""
     horizon: int

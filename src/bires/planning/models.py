@@ -25,7 +25,7 @@ SMALLEST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
-class Scale:
+class ModelScale:
     """The sizes of a model and of its training."""
 
     change: tuple[int, ...]
@@ -43,8 +43,8 @@ class Scale:
 
 
 SCALES = {
-    "paper": Scale((512,) * 8, (128,) * 4, batch=1024, updates=4, normalised=False),
-    "small": Scale((128, 128), (64, 64), batch=256, updates=1, normalised=True),
+    "paper": ModelScale((512,) * 8, (128,) * 4, batch=1024, updates=4, normalised=False),
+    "small": ModelScale((128, 128), (64, 64), batch=256, updates=1, normalised=True),
 }
 
 
@@ -76,7 +76,7 @@ class Ensemble(NamedTuple):
     moments: Moments
 
 
-def init(rng: np.random.Generator, space: Space, scale: Scale, size: int) -> Ensemble:
+def init(rng: np.random.Generator, space: Space, scale: ModelScale, size: int) -> Ensemble:
     """Fresh models: orthogonal weights, zero biases (the authors' code)."""
     inputs = space.observation + space.action
 
@@ -150,7 +150,7 @@ def loss(networks: Networks, unit: Units, batch: Transition) -> jax.Array:
     return 0.5 * jnp.mean(jnp.sum((change - true_change) ** 2, -1) + (reward - true_reward) ** 2)
 
 
-def update(ensemble: Ensemble, scale: Scale, batch: Transition, alive: jax.Array) -> tuple[Ensemble, jax.Array]:
+def update(ensemble: Ensemble, scale: ModelScale, batch: Transition, alive: jax.Array) -> tuple[Ensemble, jax.Array]:
     """One step of every model on its own batch (E, batch, ·): the new models, and their losses (E,).
 
     A model whose loss or gradient is not finite stays as it was; its loss says so.

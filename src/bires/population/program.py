@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from bires import rules
 from bires.agents import registry
 from bires.agents.base import Agent, Design, Hyper, Learner
+from bires.agents.normalising import normalised
 from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.planning.base import Planning
@@ -56,7 +57,8 @@ def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent
         )
     needs = rules.needs(rules.get(member.rule) for member in members)
     own = {one.name: config.own[one.name] for one in agent.settings if not one.varies}
-    return agent.make(Design(space, config.hidden, own, needs))
+    made = agent.make(Design(space, config.hidden, own, needs))
+    return normalised(made, space.observation) if config.normalise_observations else made
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Program:
     planning: Planning | None = None
     learning: Learning | None = None
     """How models are learned; None: nobody plans, or the simulator is the model."""
+    normalised: bool = False
+    """Whether learners keep the moments of their observations."""
 
     @property
     def oracle(self) -> bool:
@@ -113,12 +117,13 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         config.update_every,
         planning,
         learning,
+        config.normalise_observations,
     )
 
 
 def work(program: Program) -> float:
     """About how many floating-point operations a member's step takes: six for each weight and sample of a batch."""
-    learner, learned = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    learner, learned = member_shapes(program)
 
     def weights(tree: Any) -> int:
         return sum(int(leaf.size) for leaf in jax.tree.leaves(tree))
@@ -130,9 +135,21 @@ def work(program: Program) -> float:
     return 6.0 * samples
 
 
+def one_thread() -> threadpool_limits:
+    """For the QR of small matrices: on a busy machine BLAS threads wait for each other, spinning, for seconds."""
+    return threadpool_limits(1)
+
+
+def member_shapes(program: Program) -> tuple[Any, Any]:
+    """What one member's learner and model (None where none is learned) look like, as shapes."""
+    with one_thread():  # NumPy makes the weights, also where only their shapes are wanted
+        learner, learned = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
+    return learner, learned
+
+
 def learners(program: Program, seeds: Sequence[int]) -> Learner:
     """Fresh learners, each from its own seed, stacked."""
-    with threadpool_limits(1):  # small matrices: on a busy machine BLAS threads wait for each other for seconds
+    with one_thread():
         made = [program.agent.init(np.random.default_rng(seed)) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)
 
@@ -144,6 +161,6 @@ def model(program: Program, seed: int) -> Any:
 
 def models(program: Program, seeds: Sequence[int]) -> Any:
     """Fresh models, each from its member's seed, stacked."""
-    with threadpool_limits(1):
+    with one_thread():
         made = [model(program, seed) for seed in seeds]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *made)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.agents import normalising
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.branching import Due, when
@@ -26,7 +27,7 @@ from bires.population import replay
 from bires.population.evaluation import evaluate_members
 from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
 from bires.population.imagination import ask_simulator
-from bires.population.program import Program, model
+from bires.population.program import Program, member_shapes
 from bires.population.streams import IMAGINE, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
@@ -135,8 +136,7 @@ def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.
 
 def shapes(program: Program, count: int) -> CohortState:
     """What `init` makes of ``count`` members, as shapes."""
-    one = jax.eval_shape(lambda: (program.agent.init(np.random.default_rng(0)), model(program, 0)))
-    learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), one)
+    learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), member_shapes(program))
     observation = shape((count, program.space.observation), program.space.dtype)
     made: CohortState = jax.eval_shape(
         partial(init, program), learner, shape((count,), np.uint32), observation, learned
@@ -171,6 +171,8 @@ def advance(
 
     ``learning``: whether the warm-up is over.
     """
+    if program.normalised:
+        state = state._replace(learner=jax.vmap(normalising.seen)(state.learner, state.observation, state.alive))
     due: Due = learning
     if learning and program.update_every > 1:
         due = (clock - program.warmup) % program.update_every == 0

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bires.population.program import Program
+from bires.population.program import Program, member_shapes
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint
 
 
@@ -34,7 +34,7 @@ def unflatten(template: Any, arrays: dict[str, np.ndarray], members: np.ndarray)
 
 def unflatten_learners(program: Program, checkpoint: Checkpoint, members: np.ndarray) -> Any:
     """The learners of some members of a checkpoint."""
-    learner = jax.eval_shape(lambda: program.agent.init(np.random.default_rng(0)))
+    learner, _ = member_shapes(program)
     shape: Any = jax.ShapeDtypeStruct
     template = jax.tree.map(lambda x: shape((1, *x.shape), x.dtype), learner)
     prefix = "state/learner."

@@ -111,8 +111,8 @@ def require_room(path: Path, most: float) -> None:
 class Store:
     """The checkpoints of one run."""
 
-    def __init__(self, run: Path) -> None:
-        self.path = run / "checkpoints"
+    def __init__(self, run: Path, name: str = "checkpoints") -> None:
+        self.path = run / name
 
     def steps(self) -> list[int]:
         """The steps at which there is a checkpoint, newest first."""
@@ -153,6 +153,18 @@ class Store:
         aside.rename(final)
         flush(self.path)
         self._tidy(checkpoint)
+
+    def keep(self, step: int, place: Store) -> None:
+        """Copies a checkpoint, without its replay, to where none is removed."""
+        name = f"step-{step:012d}"
+        if step in place.steps() or not (self.path / name).is_dir():
+            return
+        place.path.mkdir(exist_ok=True)
+        aside = place.path / f"{name}.part"
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(self.path / name, aside)
+        aside.rename(place.path / name)
+        flush(place.path)
 
     def load(self, step: int, with_replay: bool = True) -> Checkpoint:
         """Reads and checks a checkpoint; its replay segments are checked too unless they are not wanted."""

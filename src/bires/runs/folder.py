@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bires.runs.tables import read_csv
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.grid import Member
@@ -124,17 +125,24 @@ class Folder:
         )
 
     def write_members(
-        self, config: Config, members: Sequence[Member], diverged: dict[int, int], end: bool = False
+        self,
+        config: Config,
+        members: Sequence[Member],
+        diverged: Mapping[int, int],
+        end: bool = False,
+        stopped: Mapping[int, int] | None = None,
     ) -> None:
-        """members.csv: the members and their status."""
+        """members.csv: the members and their status; ``diverged`` and ``stopped`` say in which step they ended."""
+        early = [(diverged, "diverged"), (stopped or {}, "stopped")]
         text = io.StringIO()
         columns = list(members[0].row())
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["member", "task", *columns[1:], "status", "diverged_at"])
+        writer.writerow(["member", "task", *columns[1:], "status", "diverged_at", "stopped_at"])
         for member in members:
-            status = "diverged" if member.member in diverged else "finished" if end else "running"
+            number, usual = member.member, "finished" if end else "running"
+            status = next((name for ended, name in early if number in ended), usual)
             values = [cell(value) for value in member.row().values()]
-            writer.writerow([values[0], config.task, *values[1:], status, diverged.get(member.member, "")])
+            writer.writerow([values[0], config.task, *values[1:], status, *(one.get(number, "") for one, _ in early)])
         write_whole(self.path / "members.csv", text.getvalue())
 
     def withdraw(self) -> None:
@@ -155,10 +163,12 @@ class Folder:
 
     def lengthen(self, steps: int, members: Sequence[Member], diverged: dict[int, int]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
+        rows = list(read_csv(self.path / "members.csv").rows())
+        stopped = ended_early(rows, "stopped")
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None
-        self.write_members(configs.from_json(data["config"]), members, diverged)
+        self.write_members(configs.from_json(data["config"]), members, diverged, stopped=stopped)
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
     def keep_traceback(self, member: int, text: str) -> Path:
@@ -166,6 +176,11 @@ class Folder:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, text)
         return path
+
+
+def ended_early(rows: Iterable[Mapping[str, Any]], status: str) -> dict[int, int]:
+    """Member → step, of the rows of members.csv that are ``diverged`` or ``stopped``."""
+    return {int(row["member"]): int(row[f"{status}_at"]) for row in rows if row["status"] == status}
 
 
 def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -16,6 +18,7 @@ from bires.errors import UserError
 from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
+from bires.runs.deploying import Deployed, deployed, save
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -24,6 +27,40 @@ from bires.settings.validation import validate
 
 Actor = Callable[[np.ndarray], np.ndarray]
 """A batch of observations → noise-free actions for an environment's `step`."""
+
+
+@final
+@dataclass(frozen=True)
+class Policy:
+    """A member's noise-free policy: call it with an observation, or a batch of them, to get action(s).
+
+    Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
+    """
+
+    act: Callable[[Any], np.ndarray]
+    network: Callable[[], Deployed]
+    """The policy as plain arrays; an error if it cannot be saved."""
+
+    def __call__(self, observation: Any) -> np.ndarray:
+        return self.act(observation)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the policy as .safetensors, or as .onnx (needs `bires[onnx]`), for use without this package."""
+        save(self.network(), Path(path))
+        return Path(path)
+
+
+def kept_checkpoint(path: Path, step: int) -> Checkpoint:
+    """The checkpoint of a step: one that was kept, or one of the newest."""
+    stores = [Store(path, "kept"), Store(path)]
+    for store in stores:
+        if step in store.steps():
+            try:
+                return store.load(step, with_replay=False)
+            except CorruptCheckpoint as error:
+                raise UserError(f"The checkpoint of step {step} cannot be used: {error}. Take another.") from error
+    there = sorted({known for store in stores for known in store.steps()})
+    raise UserError(f"step was given {step}; {path} has checkpoints of: {', '.join(map(str, there)) or 'no step'}.")
 
 
 def newest_checkpoint(path: Path) -> Checkpoint:
@@ -39,6 +76,12 @@ def newest_checkpoint(path: Path) -> Checkpoint:
 
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
     """The task's environment, and a member's noise-free actor: a batch of observations → actions for its `step`."""
+    environment, one, greedy = load_learner(config, member, checkpoint)
+    return environment, lambda observations: np.asarray(greedy(one, observations))
+
+
+def load_learner(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Any, Any]:
+    """The task's environment, a member's learner, and how it acts without noise."""
     validate(config)
     members = grid.members(config)
     if not 0 <= configs.proper("member", member, int) < len(members):
@@ -48,16 +91,13 @@ def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Env
     program = make_program(config, members, environment.space, 1)
     learner = unflatten_learners(program, checkpoint, np.array([member]))
     one = jax.tree.map(lambda leaf: leaf[0], learner)
-    greedy = jax.jit(program.agent.greedy)
-    return environment, lambda observations: np.asarray(greedy(one, observations))
+    return environment, one, jax.jit(program.agent.greedy)
 
 
-def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.ndarray]:
-    """A member's noise-free policy: an observation or a batch of them → action(s) as the environment takes them.
-
-    Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
-    """
-    environment, actor = load_actor(config, member, newest_checkpoint(path))
+def load_policy(path: Path, config: Config, member: int, step: int | None = None) -> Policy:
+    """A member's noise-free policy at the newest checkpoint, or at that of a step."""
+    checkpoint = newest_checkpoint(path) if step is None else kept_checkpoint(path, configs.proper("step", step, int))
+    environment, learner, greedy = load_learner(config, member, checkpoint)
     environment.close()
     space = environment.space
     single = (1, 3) if space.pixels else (0, 1)
@@ -78,7 +118,8 @@ def load_policy(path: Path, config: Config, member: int) -> Callable[[Any], np.n
                 f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
                 f"{config.task}, {space.observation} numbers, or several."
             )
-        scaled = environment.scaled(actor(seen.reshape(-1, space.observation)))
+        scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
         return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
-    return policy
+    about = {"task": config.task, "algorithm": grid.members(config)[int(member)].label, "step": str(checkpoint.step)}
+    return Policy(policy, lambda: deployed(learner, environment, policy, about))

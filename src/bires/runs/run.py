@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,17 @@ from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.validation import require_counts
 
+if TYPE_CHECKING:
+    from bires.runs.policies import Policy
+
 TYPES = {
     **dict.fromkeys(("member", "seed", "step", "episodes", "updates"), int),
     **dict.fromkeys(("task", "algorithm", "rule", "planner", "status"), str),
-    **dict.fromkeys(("eta", "gamma", "diverged_at"), float),
+    **dict.fromkeys(("eta", "gamma", "diverged_at", "stopped_at"), float),
 }
 """What the columns of a run's files are, whatever their values."""
+AFTERWARDS = ("status", "diverged_at", "stopped_at")
+"""Columns of members.csv that say how a member ended."""
 
 MEMBER_COLUMNS = ("member", "task", "algorithm", "rule", "eta", "seed", "gamma", "status", "diverged_at")
 """Those of every members.csv."""
@@ -91,11 +96,14 @@ class Run:
         """One row per member and logging interval, with the member's columns beside it."""
         return self._joined("metrics.csv", METRIC_COLUMNS)
 
-    def policy(self, member: int) -> Callable[[Any], np.ndarray]:
-        """The member's noise-free policy at the last checkpoint: observation(s) → action(s) of the environment."""
+    def policy(self, member: int, step: int | None = None) -> Policy:
+        """The member's noise-free policy: observation(s) → action(s) of the environment.
+
+        It is that of the newest checkpoint, or of the one of a ``step`` that was kept (``keep_every``).
+        """
         from bires.runs.policies import load_policy
 
-        return load_policy(self.path, self.config, member)
+        return load_policy(self.path, self.config, member, step)
 
     def _joined(self, name: str, columns: Sequence[str]) -> Table:
         members, table = self.members, read_csv(self.path / name, TYPES, float)
@@ -104,7 +112,7 @@ class Run:
                 raise UserError(f"{self.path / name} has no column {column!r}. Put a good copy back, or leave it out.")
         if table.height and not np.isin(table["member"], members["member"]).all():
             raise UserError(f"{self.path / name} has members that members.csv does not have. Put a good copy back.")
-        extra = [column for column in members if column not in table and column not in ("status", "diverged_at")]
+        extra = [column for column in members if column not in table and column not in AFTERWARDS]
         return Table({**table, **{column: members[column][table["member"]] for column in extra}})
 
 

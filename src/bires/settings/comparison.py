@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bires.agents import registry
 from bires.agents.base import AgentSpec
 from bires.envs import adapter, families, tasks
 from bires.errors import UserError
 
 
-def compared(task: str, agent: str | None = None) -> tuple[str, str]:
+def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | None = None) -> tuple[str, str]:
     """The algorithms to compare on a task; without an agent, those of the first that can act there."""
-    spec = registry.agent(agent) if agent is not None else agent_for(task)
+    spec = registry.agent(agent) if agent is not None else agent_for(task, kwargs)
     bidirectional = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
     if not bidirectional:
         raise UserError(
@@ -20,7 +23,7 @@ def compared(task: str, agent: str | None = None) -> tuple[str, str]:
     return spec.baseline, bidirectional[0]
 
 
-def agent_for(task: str) -> AgentSpec:
+def agent_for(task: str, kwargs: Mapping[str, Any] | None = None) -> AgentSpec:
     """The first agent for a task's observations and actions. What is wrong with a task is said where it is built."""
     specs = list(registry.AGENTS.values())
     if task in tasks.SHORT:
@@ -28,7 +31,7 @@ def agent_for(task: str) -> AgentSpec:
     if families.family_of(task) is not None:
         return next(spec for spec in specs if "pixels" in spec.run)
     try:
-        space = adapter.probe(adapter.recipe(task, "modern"))
+        space = adapter.probe(adapter.recipe(task, "modern", kwargs=kwargs))
     except UserError:
         return specs[0]
     actions = "continuous" if space.choices is None else "discrete"

@@ -20,6 +20,8 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
+from bires.settings.arguments import Arguments, arguments
+from bires.settings.foreign import instead_of
 from bires.types import Setting, Sight, accepted
 
 
@@ -38,16 +40,16 @@ def number_type(parse: Callable[[str], Any], metavar: str) -> Any:
         metavar=metavar,
         instance_from_str=lambda words: parse(words[0]),
         is_instance=lambda value: isinstance(value, int | float),
-        str_from_instance=lambda value: ["by agent" if value is BY_AGENT else str(value)],
+        str_from_instance=lambda value: [str(int(value) if isinstance(value, Omitted) else value)],
     )
 
 
 class Omitted(int):
-    """A number that was not given."""
+    """A number that was not given; what help shows in its place."""
 
 
 class OmittedValues(tuple):
-    """Values that were not given."""
+    """Values that were not given; what help shows in their place."""
 
     __slots__ = ()
 
@@ -102,6 +104,12 @@ class Config:
     """σ of Gaussian noise that the environment adds to every continuous action: a stochastic world; 0: none."""
     log_every: Whole = 1_000
     """Steps between rows of metrics.csv."""
+    env_kwargs: Arguments = field(default_factory=dict)
+    """Arguments of the environment's constructor, as JSON: '{"gravity": 9.8}'."""
+    reward_scale: Number = 1.0
+    """What learners see of a reward is this times it; returns and values are reported without it."""
+    normalise_observations: bool = False
+    """Whether each member sees observations in units of their running mean and standard deviation."""
     own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
 
@@ -174,7 +182,10 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
             raise UserError(
                 f"{flag(name)} is a setting of {family_settings()[name]}; {config.task!r} does not belong to it."
             )
-        raise unknown("setting", name, [*types(), *(one.name for one in config.own_settings)], "")
+        known = [*types(), *(one.name for one in config.own_settings)]
+        if (advice := instead_of(name, known)) is not None:
+            raise UserError(advice)
+        raise unknown("setting", name, known, "")
 
 
 def family_settings() -> dict[str, str]:
@@ -217,6 +228,8 @@ def types() -> dict[str, Any]:
 def settled(name: str, value: Any) -> Any:
     """A value as `Config` stores it: of a built-in type, in a tuple where several values are allowed."""
     kind = types()[name]
+    if name == "env_kwargs":
+        return arguments(value)
     if get_origin(kind) is not tuple:
         return proper(name, value, kind)
     return tuple(proper(name, one, get_args(kind)[0]) for one in several(value))

@@ -1,10 +1,12 @@
-"""How a run is carried out and reported. Nothing here changes its results."""
+"""How a run is carried out and reported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bires.errors import UserError
 
 Cohorts = Literal["by-size", "threads", "processes"]
 
@@ -20,11 +22,13 @@ class Progress:
     diverged: dict[int, int]
     evaluated: bool
     """Whether an evaluation has just ended."""
+    stopped: dict[int, int] = field(default_factory=dict)
+    """Member → step, of those that a callback stopped."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is carried out. Nothing here changes its results."""
+    """How a run is carried out. Only a callback changes its results: it may end members early."""
 
     workers: int | None = None
     """Environment processes; 0: step them in this process; None: choose."""
@@ -40,6 +44,17 @@ class Options:
     say: Callable[[str], None] = lambda text: None
     warn: Callable[[str], None] = lambda text: None
     """For what a user may not have meant."""
+    keep_every: int | None = None
+    """Steps between checkpoints that are kept for their policies, beside the newest; None: none are."""
+    callback: Callable[[Any], Any] | None = None
+    """Called after each evaluation, with a `bires.training.callbacks.Evaluation`."""
+
+
+def require_every(given: int | None) -> int | None:
+    """The steps between checkpoints that are kept, or an error."""
+    if given is not None and given < 1:
+        raise UserError(f"--keep-every was given {given}; accepted: whole numbers of steps from 1.")
+    return given
 
 
 class Stopped(Exception):

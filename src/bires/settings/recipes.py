@@ -13,4 +13,5 @@ def recipe_of(config: Config) -> Recipe:
     """The recipe for a configuration's task, with the settings of its family."""
     family = family_of(config.task)
     settings = {one.name: config.own[one.name] for one in family.settings} if family else None
-    return replace(recipe(config.task, config.protocol, settings), disturb=config.disturb)
+    made = recipe(config.task, config.protocol, settings, config.env_kwargs)
+    return replace(made, disturb=config.disturb)

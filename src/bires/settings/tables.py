@@ -92,6 +92,8 @@ def common_default(name: str) -> str:
     value = getattr(Config, name, None)
     if isinstance(value, Omitted | OmittedValues):
         return "by agent"
+    if name == "env_kwargs":
+        return "{}"
     return "the algorithm's" if value == () else "" if value is None else shown(value)
 
 
@@ -100,6 +102,8 @@ def common_accepted(name: str, kind: Any) -> str:
         return ", ".join(get_args(kind))
     if name in ("algorithm", "rule", "planner"):
         return "names"
+    if name == "env_kwargs":
+        return "a JSON object"
     one = get_args(kind)[0] if get_origin(kind) is tuple else kind
     bounds = BOUNDS.get(name)
     return accepted(one, bounds.low, bounds.high) if bounds else accepted(one)

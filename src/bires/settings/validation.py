@@ -56,6 +56,7 @@ def validate(config: Config) -> None:
     require_counts(config)
     require_agent(config)
     require_distinct(config)
+    require_scales(config)
     require_steps(config)
 
 
@@ -118,6 +119,16 @@ def require_distinct(config: Config) -> None:
         if len(set(values)) < len(values):
             what = "seeds" if name == "seed" else "numbers"
             raise UserError(f"{flag(name)} was given {list(values)}, some twice; equal {what} are equal members.")
+
+
+def require_scales(config: Config) -> None:
+    """Refuses scales of rewards and observations that no learner can use."""
+    if config.reward_scale <= 0:
+        raise UserError(f"--reward-scale was given {config.reward_scale:g}; accepted: numbers above 0, such as 0.1.")
+    planned = config.planner or [name for name in config.algorithm if registry.algorithm(name).planner]
+    what = "pixels" if config.sight == "pixels" else f"planners ({planned[0]})" if planned else None
+    if config.normalise_observations and what:
+        raise UserError(f"--normalise-observations was given, but it is not for {what}. Leave it out.")
 
 
 def require_steps(config: Config) -> None:

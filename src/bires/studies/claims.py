@@ -65,7 +65,7 @@ def within(found: Estimate, margin: float) -> Answer:
 def median_gain(label: str, paper: float) -> Claim:
     """The headline: the median over tasks of the AUC improvement."""
     return over_tasks(
-        f"{label} improves the AUC of its baseline (median over the tasks that somebody learned)",
+        f"{label} improves the AUC of its baseline (median over tasks that at least one algorithm learned)",
         label,
         paper,
         "median",
@@ -74,12 +74,15 @@ def median_gain(label: str, paper: float) -> Claim:
 
 def mean_gain(label: str, paper: float) -> Claim:
     return over_tasks(
-        f"{label} improves the AUC of its baseline (mean over the tasks that somebody learned)", label, paper, "mean"
+        f"{label} improves the AUC of its baseline (mean over tasks that at least one algorithm learned)",
+        label,
+        paper,
+        "mean",
     )
 
 
 def over_tasks(statement: str, label: str, paper: float, which: Literal["median", "mean"]) -> Claim:
-    """The paper's ratio, over the tasks that somebody learned."""
+    """The paper's ratio, over tasks that at least one algorithm learned."""
 
     def measure(panels: Sequence[Panel]) -> Finding:
         both = totals.pairs(panels, label)

@@ -46,7 +46,7 @@ def costs(jobs: Sequence[Job]) -> list[Cost]:
         own = environment_seconds(plan)
         kind = (job.config.algorithm, job.config.rule, job.config.eta, job.config.seed)
         if kind not in measured:
-            measured[kind] = (step_seconds(plan), own)
+            measured[kind] = (population_step_seconds(plan), own)
         step, environment = measured[kind]
         result.append(cost(job, plan, max(step + own - environment, own), own))
     return result
@@ -87,7 +87,7 @@ def environment_seconds(plan: Plan) -> float:
     return each * len(plan.members) / max(1, len(plan.placement.cohorts) if plan.processes else plan.workers)
 
 
-def step_seconds(plan: Plan) -> float:
+def population_step_seconds(plan: Plan) -> float:
     """Seconds of one step of the whole population with its updates, timed in a temporary run."""
     short = replace(
         plan.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bires.runs.folder import ended_early
 from bires.runs.lock import owner
 from bires.runs.run import Run
 from bires.settings import grid
@@ -75,8 +76,8 @@ def progress(job: Job, step: int, evaluated: bool) -> Progress:
     table = run.evaluations
     newest = table.where(table["step"] == max(table["step"], default=0))
     returns = {int(row["member"]): float(row["return_mean"]) for row in newest.rows()}
-    frozen = {int(row["member"]): int(row["diverged_at"]) for row in run.members.rows() if row["status"] == "diverged"}
-    return Progress(step, job.config.steps, returns, frozen, evaluated)
+    diverged, stopped = (ended_early(run.members.rows(), status) for status in ("diverged", "stopped"))
+    return Progress(step, job.config.steps, returns, diverged, evaluated, stopped)
 
 
 def last_step(path: Path) -> int:

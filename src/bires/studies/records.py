@@ -52,7 +52,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Scale:
+class StudyScale:
     """How much of a study is run: settings in place of the paper's, and the largest number of seeds."""
 
     summary: str
@@ -60,19 +60,19 @@ class Scale:
     seeds: int | None = None
 
 
-SCALES: dict[str, Scale] = {
-    "smoke": Scale(
+SCALES: dict[str, StudyScale] = {
+    "smoke": StudyScale(
         "minutes on two cores: every code path, no result",
         {"steps": 200, "warmup": 100, "eval_every": 200, "eval_episodes": 1, "batch": 16, "hidden": (32, 32)}
         | {"log_every": 50, "model_scale": "small"},
         seeds=2,
     ),
-    "small": Scale(
+    "small": StudyScale(
         "hours on a workstation: a tenth of the steps, three seeds",
         {"steps": 100_000, "eval_every": 5_000, "eval_episodes": 5, "model_scale": "small"},
         seeds=3,
     ),
-    "paper": Scale("as in the paper: 10⁶ steps, all seeds, 20 evaluation episodes"),
+    "paper": StudyScale("as in the paper: 10⁶ steps, all seeds, 20 evaluation episodes"),
 }
 
 MODEL_FREE = {"algorithm": ("ddpg", "bi-res-ddpg"), "eta": (0.05,)}

@@ -33,7 +33,7 @@ class StudyStopped(Stopped):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """The results of the populations of a study."""
 
     runs: tuple[Run, ...]
@@ -56,10 +56,10 @@ def attempt(config: dict[str, Any], path: str, settings: dict[str, Any], command
     return {}
 
 
-def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way) -> Outcome:
+def fill(jobs: Sequence[Job], options: Options, display: Display, way: Way) -> StudyOutcome:
     """Runs every population that is not finished; one that cannot run does not stop the others."""
     failures = way(unfinished(jobs), options, display)
-    return Outcome(tuple(runs_of(jobs)), failures)
+    return StudyOutcome(tuple(runs_of(jobs)), failures)
 
 
 def unfinished(jobs: Sequence[Job]) -> list[Job]:

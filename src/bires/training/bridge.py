@@ -28,7 +28,7 @@ class EnvironmentBridge(EnvironmentHost):
         super().__init__()
         self.pool, self.config, self.space = pool, config, program.space
         self.count = count = len(members)
-        self.simulator = SimulatorModel(pool, members, program) if program.oracle else None
+        self.simulator = SimulatorModel(pool, members, program, config.reward_scale) if program.oracle else None
         self.running_return = np.zeros(count)
         self.finished_sum, self.finished_count = np.zeros(count), np.zeros(count, int)
         self._clock = self._stop = 0
@@ -85,7 +85,7 @@ class EnvironmentBridge(EnvironmentHost):
     def _gather(self) -> Incoming:
         """The arrays' rows as the device takes them, valid until the next step begins.
 
-        Here, and only here, rewards are clipped to their signs, where the family of environments says so.
+        Here, and only here, rewards are clipped to their signs, where the family of environments says so, and scaled.
         """
         self.pool.wait(0)
         if self.simulator is not None:
@@ -95,7 +95,8 @@ class EnvironmentBridge(EnvironmentHost):
         terminated, truncated, reward = arrays.terminated[:count], arrays.truncated[:count], arrays.reward[:count]
         over = terminated | truncated
         rows = arrays.report[:count]
-        rows[:, 0] = np.sign(reward) if pixels is not None and pixels.clip_rewards else reward
+        clipped = np.sign(reward) if pixels is not None and pixels.clip_rewards else reward
+        rows[:, 0] = self.config.reward_scale * clipped
         rows[:, 1] = ~is_end(self.config.protocol, terminated, truncated, arrays.life_lost[:count])
         rows[:, 2] = arrays.first[:count]
         self.running_return += reward

@@ -138,6 +138,12 @@ class Cohort:
             if self.pool.arrays.status[i] != IDLE:
                 self._freeze(int(i), int(steps[i]), None)
 
+    def stop_members(self, members: Sequence[int], step: int) -> None:
+        """Freezes those of the members that are here: a callback stopped them."""
+        for i, member in enumerate(self.members):
+            if member.member in members and self.pool.arrays.status[i] != IDLE:
+                self._end(i, step)
+
     def take_frozen(self) -> list[Frozen]:
         frozen, self.frozen = self.frozen, []
         return frozen
@@ -176,12 +182,16 @@ class Cohort:
         """Freezes member i of the cohort."""
         if self.pool.arrays.status[i] == IDLE:
             return
+        self._end(i, step)
+        at = np.asarray(self.state.diverged_at).copy()
+        at[i] = step
+        self.state = self.state._replace(diverged_at=jax.device_put(at, self.device))
+        self.frozen.append(Frozen(self.members[i].member, step, text))
+
+    def _end(self, i: int, step: int) -> None:
+        """Member i takes no more steps, and learns no more."""
         self.pool.forget(i)
         self.bridge.forget(i, step)
-        mine = np.arange(len(self.members)) == i
-        alive = np.asarray(self.state.alive) & ~mine
-        at = np.where(mine, step, np.asarray(self.state.diverged_at)).astype(np.int32)
-        self.state = self.state._replace(
-            alive=jax.device_put(alive, self.device), diverged_at=jax.device_put(at, self.device)
-        )
-        self.frozen.append(Frozen(self.members[i].member, step, text))
+        alive = np.asarray(self.state.alive).copy()
+        alive[i] = False
+        self.state = self.state._replace(alive=jax.device_put(alive, self.device))

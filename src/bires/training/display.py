@@ -119,7 +119,7 @@ class Meter:
             kept = math.exp(-passed / MEMORY_S) if self._rate and updating == (self._begun is not None) else 0.0
             self._rate = kept * self._rate + (1 - kept) * rate
         self._last = now, step
-        count = len(self._members) - len(progress.diverged)
+        count = len(self._members) - len(progress.diverged) - len(progress.stopped)
         if updating and self._begun is None:
             self._begun = now, step
         return {
@@ -130,6 +130,7 @@ class Meter:
             "seconds_left": self._left(now, progress),
             "returns": self.mean_returns(progress.returns),
             "diverged": len(progress.diverged),
+            "stopped": len(progress.stopped),
         }
 
     def _left(self, now: float, progress: Progress) -> int | None:
@@ -156,8 +157,7 @@ def line(numbers: dict[str, Any]) -> str:
     if left:
         parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
     parts += some(numbers["returns"])
-    if numbers["diverged"]:
-        parts.append(f"{numbers['diverged']} diverged")
+    parts += [f"{numbers[status]} {status}" for status in ("diverged", "stopped") if numbers[status]]
     return "  ".join(parts)
 
 

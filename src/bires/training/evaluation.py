@@ -105,9 +105,10 @@ class EvaluationBridge(EvaluationHost):
 
         What to act on next; whether any episode ended, so that its last successor is to be valued; whether to go on.
         """
-        value = value.reshape(-1).astype(float)
+        scale = self.config.reward_scale  # learners value scaled rewards
+        value, last = value.reshape(-1).astype(float) / scale, last.reshape(-1).astype(float) / scale
         self._settle(self.open, value)  # the previous step's Bellman errors need these values, too
-        self._settle(self.ended, np.where(self.final, 0.0, last.reshape(-1)))
+        self._settle(self.ended, np.where(self.final, 0.0, last))
         arrays, slots, went = self.pool.arrays, self.slots, self.going
         arrays.action[slots[went]] = action.reshape(len(slots), -1)[went]
         self.pool.send(self.group)

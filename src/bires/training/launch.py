@@ -18,6 +18,7 @@ from bires.settings.config import Config
 from bires.settings.doubts import doubts
 from bires.settings.grid import Member
 from bires.settings.options import Options, Stopped
+from bires.training.callbacks import name_of
 from bires.training.loop import TrainingLoop
 from bires.training.plan import Plan, began_with_processes, make_plan
 from bires.training.runners import Lost
@@ -59,7 +60,8 @@ def begin_or_continue(
         require_same(run, config, ADVICE)
         if run.finished:
             begin(grid.members(config))
-            options.say(f"{out} is finished: {config.steps} steps.")
+            early = "; a callback stopped members" if (run.members["status"] == "stopped").any() else ""
+            options.say(f"{out} is finished: {config.steps} steps{early}.")
             return run
         run.require_resumable()
     else:
@@ -119,9 +121,12 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
     new = not (folder.path / "manifest.json").exists()
     checkpoint = None if new else newest(plan, folder, loop.options.say)
     if checkpoint is None:
-        folder.create(plan.config, plan.members, plan.where)
+        callback = loop.options.callback
+        folder.create(plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {}))
     else:
         loop.options.say(f"continuing {folder.path} at step {checkpoint.step}")
+        if (began_with := Run(folder.path).manifest.get("callback")) and loop.options.callback is None:
+            loop.options.say(f"the run began with the callback {began_with}; it goes on without one (--callback)")
     try:
         loop.run(checkpoint, stop, require_ours)
     except UserError as error:

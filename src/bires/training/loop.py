@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Segment, Store
-from bires.runs.folder import Folder
+from bires.runs.folder import EVALUATION_COLUMNS, Folder
+from bires.runs.run import Run
 from bires.settings.options import Options, Progress, Stopped
+from bires.training.callbacks import Callback, Evaluation, to_stop
 from bires.training.cohort import Cohort
 from bires.training.evaluation import evaluation_environments
 from bires.training.plan import Plan
@@ -28,6 +31,7 @@ class TrainingLoop:
     def __init__(self, plan: Plan, folder: Folder, options: Options) -> None:
         self.plan, self.folder, self.options = plan, folder, options
         self.diverged: dict[int, int] = {}
+        self.stopped: dict[int, int] = {}
         self.returns: dict[int, float] = {}
         self.store = Store(folder.path)
         self.segments: list[Segment] = []
@@ -62,6 +66,7 @@ class TrainingLoop:
             else:
                 restore(self, checkpoint)
                 self.saved = (self.step, self.due)
+                self._keep()
             sizes = checkpoint.data["sizes"] if checkpoint else None
             self.evaluations, self.metrics = (
                 opened.enter_context(file) for file in self.folder.open(sizes, plan.columns)
@@ -70,12 +75,13 @@ class TrainingLoop:
                 if self.due:
                     self._evaluate(stop)
                     self.save()
-                if self.step >= config.steps:
+                if self.step >= config.steps or (self.step % config.eval_every == 0 and self._nobody_left):
                     break
                 until = min(
                     config.steps,
                     next_multiple(self.step, config.eval_every),
                     next_multiple(self.step, config.log_every),
+                    next_multiple(self.step, self.options.keep_every or config.steps),
                 )
                 self._steps(until, stop)
                 if self.step < until:
@@ -84,9 +90,11 @@ class TrainingLoop:
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
                 self.due = self.step % config.eval_every == 0
+                if self._to_keep and self.step % config.eval_every:  # else it is saved after its evaluation
+                    self.save()
             self.save()
             self.require_ours()
-            self.folder.write_members(config, plan.members, self.diverged, end=True)
+            self._write_members(end=True)
             self.folder.finish()
 
     def _steps(self, until: int, stop: Callable[[], bool]) -> None:
@@ -103,7 +111,7 @@ class TrainingLoop:
     def _evaluate(self, stop: Callable[[], bool]) -> None:
         """Evaluates all members. Given up, it is made anew when the run goes on, from the checkpoint before it."""
         self._notice_divergence()
-        parts = self.runner.evaluate(self.step, self.diverged, stop)
+        parts = self.runner.evaluate(self.step, self.gone, stop)
         given_up = any(part is None for part in parts)
         self.runner.each(Cohort.end_evaluation, self.step, given_up)
         if given_up:
@@ -116,18 +124,49 @@ class TrainingLoop:
         self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
         self.returns = {row[0]: row[2] for row in rows}
         self._tell(evaluated=True)
+        if self.options.callback is not None and rows:
+            self._call_back(self.options.callback, rows)
+
+    def _call_back(self, callback: Callback, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Calls the user's function, and stops the members that it names; the checkpoint of this step has it."""
+        plan, names = self.plan, EVALUATION_COLUMNS[2:]
+        metrics = {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows if row[0] not in self.gone}
+        members, returns = {i: plan.members[i] for i in metrics}, {i: self.returns[i] for i in metrics}
+        seen = Evaluation(self.step, plan.config.steps, members, returns, metrics, Run(self.folder.path))
+        chosen = to_stop(callback, seen, len(plan.members))
+        if not chosen:
+            return
+        self.runner.each(Cohort.stop_members, chosen, self.step)
+        self.stopped |= dict.fromkeys(chosen, self.step)
+        self.require_ours()
+        self._write_members()
+        who = f"member{'s' if len(chosen) > 1 else ''} {', '.join(map(str, chosen))}"
+        rest = "no member is left" if self._nobody_left else "the others go on"
+        self.options.say(f"the callback stopped {who} at step {self.step}; {rest}")
+
+    @property
+    def gone(self) -> dict[int, int]:
+        """The members that are frozen, with the step."""
+        return self.diverged | self.stopped
+
+    @property
+    def _nobody_left(self) -> bool:
+        """Whether a callback ended the run: it stopped the members that had not diverged."""
+        return bool(self.stopped) and len(self.gone) == len(self.plan.members)
+
+    def _write_members(self, end: bool = False) -> None:
+        self.folder.write_members(self.plan.config, self.plan.members, self.diverged, end, self.stopped)
 
     def _log(self) -> None:
         self._notice_divergence()
         rows = sorted(row for part in self.runner.each(Cohort.take_metrics) for row in part)
         self.require_ours()
-        self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.diverged])
+        self.metrics.write([(row[0], self.step, *row[1:]) for row in rows if row[0] not in self.gone])
         self._tell(evaluated=False)
 
     def _tell(self, evaluated: bool) -> None:
-        self.options.report(
-            Progress(self.step, self.plan.config.steps, dict(self.returns), dict(self.diverged), evaluated)
-        )
+        ended = dict(self.diverged), evaluated, dict(self.stopped)
+        self.options.report(Progress(self.step, self.plan.config.steps, dict(self.returns), *ended))
 
     def _notice_divergence(self) -> None:
         self.runner.each(Cohort.notice_divergence)
@@ -138,15 +177,15 @@ class TrainingLoop:
         for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
             self.require_ours()
-            self.folder.write_members(self.plan.config, self.plan.members, self.diverged)
-            last = len(self.diverged) == len(self.plan.members)
+            self._write_members()
+            last = len(self.gone) == len(self.plan.members)
             rest = "no member is left" if last else "the others go on"
             if text is None:
                 self.options.say(f"member {member} diverged at step {step}; {rest}")
                 continue
             path = self.folder.keep_traceback(member, text)
             self.options.say(f"member {member}: its environment raised at step {step}; {rest} ({path})")
-            if last:
+            if last and not self.stopped:
                 raise UserError(
                     f"The environment of member {member} raised at step {step}, and no member is left:\n{text}"
                 )
@@ -161,11 +200,21 @@ class TrainingLoop:
         try:
             self.store.save(capture(self))
             self.saved = (self.step, self.due)
+            self._keep()
         except OSError as error:
             self.store.clear_parts()
             if not self.options.keep_going:
                 raise
             self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
+
+    @property
+    def _to_keep(self) -> bool:
+        return bool(self.options.keep_every) and self.step % int(self.options.keep_every or 1) == 0
+
+    def _keep(self) -> None:
+        """Keeps the checkpoint of this step, if it is one of those."""
+        if self._to_keep:
+            self.store.keep(self.step, Store(self.folder.path, "kept"))
 
 
 def next_multiple(step: int, every: int) -> int:

@@ -36,9 +36,9 @@ def kept_states(program: Program) -> tuple[str, ...]:
 class SimulatorModel:
     """The simulator as the model of one cohort's planners."""
 
-    def __init__(self, pool: Pool, members: Sequence[Member], program: Program) -> None:
+    def __init__(self, pool: Pool, members: Sequence[Member], program: Program, scale: float = 1.0) -> None:
         assert program.planning is not None
-        self.pool, self.count = pool, len(members)
+        self.pool, self.count, self.scale = pool, len(members), scale
         self.batch, self.uses = program.batch, program.planning.uses
         shape = (len(members), program.capacity, pool.arrays.physics.shape[1])
         self.states = {name: np.zeros(shape) for name in kept_states(program)}
@@ -106,7 +106,7 @@ class SimulatorModel:
         for n, ask in enumerate(asks):
             mine = slice(n * self.batch, (n + 1) * self.batch)
             ask.rows[:, :size] = ask.action
-            ask.rows[:, size] = found.reward[mine]
+            ask.rows[:, size] = self.scale * found.reward[mine]
             ask.rows[:, size + 1 :] = found.observation[mine]
             ask.state = found.successor[mine].copy()
 

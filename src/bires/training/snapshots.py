@@ -33,13 +33,14 @@ class LoopState(Protocol):
     step: int
     segments: list[Segment]
     diverged: dict[int, int]
+    stopped: dict[int, int]
     returns: dict[int, float]
     due: bool
     evaluations: Appender
     metrics: Appender
 
 
-class Part(NamedTuple):
+class CohortSnapshot(NamedTuple):
     """A cohort's part of a checkpoint."""
 
     state: dict[str, np.ndarray]
@@ -49,11 +50,11 @@ class Part(NamedTuple):
     """What the replay gained."""
 
 
-def part_of(cohort: Cohort, start: int, stop: int) -> Part:
+def snapshot_of(cohort: Cohort, start: int, stop: int) -> CohortSnapshot:
     """This moment of a cohort, with the rows that the steps [start, stop) wrote."""
     state = cohort.state
     rows = {**rings(state.storage), **(cohort.bridge.simulator.states if cohort.bridge.simulator else {})}
-    return Part(
+    return CohortSnapshot(
         {name: np.asarray(leaf) for name, leaf in flatten(state._replace(storage=None)).items()},
         {name: getattr(cohort.bridge, name) for name in HOST},
         [cohort.pool.running(i) for i in range(len(cohort.members))],
@@ -65,7 +66,7 @@ def capture(loop: LoopState) -> Checkpoint:
     """This moment of the run. The replay's new rows are written at once, as a segment."""
     oldest = max(0, loop.step - loop.plan.capacity)
     start = max(loop.segments[-1].stop if loop.segments else 0, oldest)
-    parts: list[Part] = loop.runner.each(part_of, start, loop.step)
+    parts: list[CohortSnapshot] = loop.runner.each(snapshot_of, start, loop.step)
     arrays = {f"state/{name}": array for name, array in joined([part.state for part in parts]).items()}
     arrays |= {f"host/{name}": array for name, array in joined([part.host for part in parts]).items()}
     running = [one for part in parts for one in part.running]
@@ -83,6 +84,7 @@ def capture(loop: LoopState) -> Checkpoint:
             "returns": {str(member): value for member, value in loop.returns.items()},
             "diverged": {str(member): step for member, step in loop.diverged.items()},
             "evaluation_due": loop.due,
+            "stopped": {str(member): step for member, step in loop.stopped.items()},
         },
         list(loop.segments),
     )
@@ -117,13 +119,14 @@ def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     loop.step, loop.due = checkpoint.step, data.get("evaluation_due", False)
     loop.segments = list(checkpoint.replay)
     loop.diverged = {int(member): step for member, step in data["diverged"].items()}
+    loop.stopped = {int(member): step for member, step in data.get("stopped", {}).items()}
     loop.returns = {int(member): value for member, value in data["returns"].items()}
     loop.runner.each(make_room)
     for segment in checkpoint.replay:
         rows = load_rows(loop.plan, loop.store, segment)
         mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in loop.runner.parts]
         loop.runner.spread(refill, mine)
-    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged)
+    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged | loop.stopped)
 
 
 def make_room(cohort: Cohort) -> None:
@@ -191,8 +194,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         type(number) is int and 0 <= number <= checkpoint.step for number in episodes
     )
     require(whole and len(episodes or ()) == count, "episodes")
-    for name in ("diverged", "returns"):
-        found = data.get(name)
+    for name in ("diverged", "stopped", "returns"):
+        found = data.get(name, {} if name == "stopped" else None)  # older checkpoints know of no callbacks
         named = isinstance(found, dict) and all(str(key).isdigit() and int(key) < count for key in found)
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
     for member in range(count):

@@ -14,7 +14,7 @@ from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.slots import Layout
 from bires.machine import hardware
 from bires.planning import models as network
-from bires.planning.models import Scale
+from bires.planning.models import ModelScale
 from bires.settings.config import Config
 from bires.tools.bench import measure
 from bires.types import Space, Transition
@@ -86,7 +86,7 @@ def advance(environment: Any, action: np.ndarray) -> None:
         environment.reset(0)
 
 
-def model_flops(space: Space, scale: Scale) -> float:
+def model_flops(space: Space, scale: ModelScale) -> float:
     """Floating-point operations of one model update's matrix products: forward, ∂w, and ∂x but for the first layers."""
     total = 0
     for hidden, outputs in ((scale.change, space.observation), (scale.reward, 1)):
@@ -96,7 +96,7 @@ def model_flops(space: Space, scale: Scale) -> float:
     return 2.0 * scale.batch * total
 
 
-def model_updates(space: Space, scale: Scale, seconds: float) -> float:
+def model_updates(space: Space, scale: ModelScale, seconds: float) -> float:
     """Updates per second of the models of as many members as there are cores, each on a core of its own."""
     placement = hardware.place(hardware.cores())
     update = jax.jit(

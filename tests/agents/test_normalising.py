@@ -1,0 +1,63 @@
+"""Normalised observations: the moments are right, kept, and used by policies."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bires
+from bires.agents.normalising import Moments, apply, counted
+from bires.errors import UserError
+from bires.runs.policies import newest_checkpoint
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.settings.validation import validate
+from bires.training.launch import begin_or_continue
+from tests.helpers import arrays, assert_same_moment, contents
+
+TASK = "tests.envs.test_arguments:bires-test/Far-v0"
+
+
+def test_moments_are_those_of_numpy():
+    rows = np.random.default_rng(0).normal([500.0, -3.0], [20.0, 0.1], (200, 2)).astype(np.float32)
+    moments = Moments(jnp.zeros(()), jnp.zeros(2), jnp.zeros(2))
+    assert apply(moments, jnp.asarray(rows[0])).tolist() == rows[0].tolist(), "nothing is known yet"
+    for row in rows:
+        moments = counted(moments, jnp.asarray(row))
+    np.testing.assert_allclose(moments.mean, rows.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(moments.variance, rows.var(0), rtol=1e-3)
+    np.testing.assert_allclose(apply(moments, jnp.asarray(rows)), (rows - rows.mean(0)) / rows.std(0), atol=1e-2)
+    assert apply(moments, jnp.array([1e6, 1e6])).tolist() == [10.0, 10.0]
+
+
+@pytest.mark.parametrize("algorithm", ["td3", "dqn"])
+def test_a_stopped_run_keeps_its_moments_bit_for_bit(quick, tmp_path, algorithm):
+    given = {name: value for name, value in quick.items() if name != "quiet"}
+    given |= {"algorithm": algorithm, "normalise_observations": True, "env_kwargs": {"discrete": algorithm == "dqn"}}
+    config = make_config(TASK, given)
+    run = begin_or_continue(config, tmp_path / "straight", Options(workers=0))
+    looks = iter(range(99))
+    with pytest.raises(Stopped):
+        begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=lambda: next(looks) > 2)
+    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
+    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", 50)
+    state = newest_checkpoint(run.path).arrays
+    assert state["state/learner.moments.observations"].tolist() == [60.0]
+    observed = next(a for name, a in sorted(arrays(run.path).items()) if name.endswith("rows"))[0, :, :2]
+    np.testing.assert_allclose(observed.mean(0), state["state/learner.moments.mean"][0], rtol=0.05)
+
+
+def test_a_policy_is_normalised(quick, tmp_path):
+    run = bires.train(TASK, out=tmp_path / "run", **quick | {"normalise_observations": True, "workers": 0})
+    kept = newest_checkpoint(run.path).arrays
+    mean = kept["state/learner.moments.mean"][0]
+    near, far = run.policy(0)(np.stack([mean, mean + 1e9]))
+    assert abs(near - far) > 0
+    assert run.policy(0)(mean + 1e6) == pytest.approx(far), "beyond ten standard deviations all is the same"
+
+
+def test_planners_and_pixels_are_refused():
+    with pytest.raises(UserError, match="planners"):
+        validate(make_config("walker-stand", {"algorithm": "dyna-ddpg", "normalise_observations": True}))
+    with pytest.raises(UserError, match="pixels"):
+        validate(make_config("Breakout", {"algorithm": "dqn", "normalise_observations": True}))

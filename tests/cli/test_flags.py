@@ -1,0 +1,63 @@
+"""Flags: help shows what will be, and names of other libraries are answered with ours."""
+
+import re
+
+import pytest
+
+import bires
+from bires.errors import UserError
+from tests.helpers import typed
+
+
+def default(text, flag):
+    """What the help says of a flag."""
+    plain = re.sub(r"[│\s]+", " ", text)
+    found = re.search(rf"{flag} (?!, ).*?\(default: ([^)]*)\)", plain)
+    assert found is not None, flag
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["walker-stand"], {"--steps": "1000000", "--warmup": "10000", "--hidden": "400 300"}),
+        (["CartPole-v1", "--algorithm", "dqn"], {"--steps": "100000", "--batch": "128", "--hidden": "256 256"}),
+        (["Breakout", "--algorithm", "dqn"], {"--batch": "32", "--update-every": "4", "--hidden": "512"}),
+    ],
+)
+def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
+    said = typed("train", *words, "--help")
+    assert said.returncode == 0
+    assert {flag: default(said.stdout, flag) for flag in expected} == expected
+    assert "by agent" not in said.stdout
+
+
+def test_what_is_shown_is_not_taken_as_given(tmp_path):
+    """A short run is evaluated at its end, unless --eval-every was typed."""
+    words = ["--steps", "40", "--warmup", "20", "--hidden", "16", "16", "--eval-episodes", "1", "--workers", "0"]
+    assert typed("train", "Pendulum-v1", *words, "--quiet", "--out", str(tmp_path / "run")).returncode == 0
+    run = bires.load(tmp_path / "run")
+    assert (run.config.eval_every, run.config.batch, run.config.hidden) == (40, 64, (16, 16))
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["walker-stand", "--learning-rate", "3e-4"], "use --critic-lr and --actor-lr."),
+        (["CartPole-v1", "--algorithm", "dqn", "--learning-rate=3e-4"], "use --critic-lr."),
+        (["walker-stand", "--total-timesteps", "1e6"], "use --steps."),
+        (["walker-stand", "--n-envs", "8"], "use --seeds (more members, each"),
+        (["--env-id", "CartPole-v1"], "the task comes first, without a name, as in `bires train CartPole-v1`"),
+        (["walker-stand", "--buffer-size", "1e6"], "use --replay."),
+    ],
+)
+def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path):
+    said = typed("train", *words, cwd=tmp_path)
+    assert said.returncode == 2
+    assert answer in said.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_so_are_keywords():
+    with pytest.raises(UserError, match="total_timesteps is not a setting here; use steps"):
+        bires.train("walker-stand", total_timesteps=5)

@@ -1,0 +1,108 @@
+"""Policies that leave: as ten lines of NumPy read them, as ONNX, and of earlier steps."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bires
+from bires.errors import UserError
+from bires.runs.deploying import deployed
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
+from bires.training.launch import begin_or_continue
+from tests.helpers import arrays, assert_same_moment, contents, typed
+
+PAGE = Path(__file__).parents[2] / "docs" / "deploying.md"
+READER = re.search(r"^```python\n(import json\n.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+FAR = "tests.envs.test_arguments:bires-test/Far-v0"
+RUNS: dict[str, dict[str, Any]] = {
+    "ddpg": {"task": "pendulum-swingup"},
+    "td3": {"task": "Pendulum-v1", "seed": [0, 1]},
+    "sac": {"task": "Pendulum-v1", "protocol": "paper"},
+    "dqn": {"task": FAR, "env_kwargs": {"discrete": True}},
+    "bi-res-ddpg": {"task": FAR, "normalise_observations": True},
+}
+
+
+@pytest.fixture(scope="module")
+def trained(undisturbed):
+    """A run of each algorithm, and its observations."""
+
+    def train(algorithm):
+        run = bires.load(undisturbed(**RUNS[algorithm], algorithm=algorithm))
+        rows = next(rows for name, rows in arrays(run.path).items() if name.startswith("replay/"))[0]
+        size = run.policy(0).network().arrays["mean"].size
+        return run, rows[:, :size].astype(np.float32)
+
+    return train
+
+
+def test_the_reader_on_the_page_has_ten_lines():
+    assert READER is not None
+    lines = [line for line in READER[1].splitlines() if line.strip() and not line.startswith("import")]
+    assert len(lines) <= 10
+
+
+@pytest.mark.parametrize("algorithm", RUNS)
+def test_numpy_alone_acts_as_the_policy_does(algorithm, trained, tmp_path, monkeypatch):
+    run, seen = trained(algorithm)
+    monkeypatch.chdir(tmp_path)
+    member = len(run.members) - 1
+    assert run.policy(member).save("policy.safetensors") == Path("policy.safetensors")
+    names: dict[str, Any] = {}
+    assert READER is not None
+    exec(READER[1], names)
+    np.testing.assert_allclose(names["act"](seen), run.policy(member)(seen), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(names["act"](seen[0]), run.policy(member)(seen[0]), rtol=1e-3, atol=1e-4)
+    assert names["about"]["step"] == "60"
+    assert names["about"]["algorithm"] == run.members["algorithm"][0] + ("(0.05)" if "bi" in algorithm else "")
+
+
+@pytest.mark.parametrize("algorithm", RUNS)
+def test_onnx_acts_as_the_policy_does(algorithm, trained, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    run, seen = trained(algorithm)
+    path = run.policy(0).save(tmp_path / "policy.onnx")
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    [action] = session.run(None, {"observation": seen})
+    np.testing.assert_allclose(action, run.policy(0)(seen), rtol=1e-3, atol=1e-4)
+
+
+def test_other_names_and_other_policies_are_refused(trained, tmp_path):
+    run, _ = trained("td3")
+    with pytest.raises(UserError, match="accepted: names that end in"):
+        run.policy(0).save(tmp_path / "policy.pt")
+    from bires.runs.policies import load_learner, newest_checkpoint
+
+    environment, learner, _ = load_learner(run.config, 0, newest_checkpoint(run.path))
+    with pytest.raises(UserError, match="is more than its network"):
+        deployed(learner, environment, lambda seen: np.full((len(seen), 1), 0.7), {"algorithm": "odd"})
+
+
+def test_checkpoints_are_kept_and_change_nothing(quick, tmp_path, undisturbed):
+    calm = undisturbed("Pendulum-v1", algorithm="td3")
+    given = {name: value for name, value in quick.items() if name != "quiet"} | {"algorithm": "td3"}
+    config, options = make_config("Pendulum-v1", given), Options(workers=0, cohorts="threads", keep_every=25)
+    looks = iter(range(99))
+    with pytest.raises(Stopped):
+        begin_or_continue(config, tmp_path / "run", options, stop=lambda: next(looks) > 3)
+    begin_or_continue(config, tmp_path / "run", options)
+    run = bires.load(tmp_path / "run")
+    assert sorted(path.name[-2:] for path in (run.path / "kept").iterdir()) == ["00", "25", "50"]
+    assert contents(run.path) == contents(calm)
+    assert_same_moment(run.path, calm, 50)
+    early, late = (run.policy(0, step=step)([1.0, 0.0, 0.0]) for step in (25, 60))
+    assert early != late
+    with pytest.raises(UserError, match="has checkpoints of: 0, 25, "):
+        run.policy(0, step=31)
+
+
+def test_a_kept_checkpoint_needs_a_number_of_steps(tmp_path):
+    said = typed("train", "Pendulum-v1", "--keep-every", "0", "--out", str(tmp_path / "run"))
+    assert said.returncode == 2
+    assert "--keep-every was given 0; accepted: whole numbers of steps from 1" in said.stderr
+    assert not (tmp_path / "run").exists()
