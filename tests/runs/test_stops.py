@@ -16,39 +16,40 @@ from tests.helpers import PROBE, assert_same_state, contents
 LIMIT = {"steps": 60, "warmup": 20, "eval_every": 30, "batch": 8, "replay": 50, "hidden": (16, 16), "log_every": 10}
 
 
-def asked_in_evaluations(out, steps):
-    """For `stop=`: says yes once in the evaluation of each of these steps, before its checkpoint is there."""
-    left = list(steps)
+def in_evaluation(out, step):
+    """For `stop=`: yes in the evaluation of that step, until its checkpoint is there."""
 
     def stop():
-        begun = (out / "metrics.csv").exists() and (out / "metrics.csv").read_text().splitlines()[-1]
-        here = 0 if not begun or begun.startswith("member,") else int(begun.split(",")[1])
-        if left and here == left[0] and here not in Store(out).steps():
-            left.pop(0)
-            return True
-        return False
+        rows = (out / "metrics.csv").read_text().splitlines() if (out / "metrics.csv").exists() else []
+        here = int(rows[-1].split(",")[1]) if len(rows) > 1 else 0
+        return here == step and step not in Store(out).steps()
 
     return stop
 
 
 @pytest.mark.parametrize(
-    ("task", "cohorts"),
-    [("pendulum-swingup", "threads"), ("pendulum-swingup", "processes"), (f"{PROBE}Raises-v0", "threads")],
+    ("task", "cohorts", "more"),
+    [
+        ("pendulum-swingup", "threads", {"seeds": 2, "eval_episodes": 2}),
+        ("pendulum-swingup", "processes", {"seeds": 2, "eval_episodes": 12}),  # long enough for a message
+        (
+            f"{PROBE}Raises-v0",
+            "threads",
+            {"seed": (5, 10, 7, 46), "eval_episodes": 1},
+        ),  # the first three raise, one in each
+    ],
 )
-def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(tmp_path, split, monkeypatch, task, cohorts):
+def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(tmp_path, split, monkeypatch, task, cohorts, more):
     """Also in the first and in the last one, and where environments raise in evaluations."""
     monkeypatch.setattr("bires.training.evaluation.LOOK_S", 0.0)
-    config = make_config(task, {**LIMIT, "eval_episodes": 2, "seeds": 2 if task == "pendulum-swingup" else 8})
+    config, out = make_config(task, LIMIT | more), tmp_path / "stopped"
     begin_or_continue(config, tmp_path / "calm", Options(workers=0, cohorts=cohorts))
-    out = tmp_path / "stopped"
-    stop = asked_in_evaluations(out, (0, 30, 60))
-    stopped = []
-    for _ in range(3):
+    for step in (0, 30, 60):
         with pytest.raises(Stopped) as error:
-            begin_or_continue(config, out, Options(workers=0, cohorts=cohorts), stop)
-        stopped.append(error.value.step)
-        assert Store(out).steps()[0] == stopped[-1]
-    assert stopped == [0, 30, 60]
+            begin_or_continue(config, out, Options(workers=0, cohorts=cohorts), in_evaluation(out, step))
+        assert error.value.step == Store(out).steps()[0] == step
+        evaluated = (out / "evaluations.csv").read_text().splitlines()[1:]
+        assert not [row for row in evaluated if int(row.split(",")[1]) == step]
     begin_or_continue(config, out, Options(workers=0, cohorts=cohorts))
     assert contents(out) == contents(tmp_path / "calm")
     assert_same_state(out, tmp_path / "calm")
