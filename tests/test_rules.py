@@ -32,7 +32,9 @@ ESTIMATE = jnp.array(0.7)
 
 def gradient(rule, online, target, reward, discount, eta, estimate=ESTIMATE):
     def loss(values):
-        return rule(values, target, reward, discount, eta, Ahead(values, target, values.succ, estimate))
+        read = Ahead(values, target, values.succ, estimate)
+        backward, forward = rule.terms(values, target, reward, discount, eta, read)
+        return backward if forward is None else backward + forward
 
     return jax.grad(loss)(online)
 
@@ -49,6 +51,13 @@ def test_one_vmapped_program_mixes_all_rules():
     stacked = rules.stack(RULES[name] for name in names)
     found = jax.jit(jax.vmap(lambda rule: gradient(rule, ONLINE, TARGET, REWARD, DISCOUNT, ETA)))(stacked)
     np.testing.assert_allclose(np.stack(found, 1), [HAND[name] for name in names], rtol=1e-6)
+
+
+def test_a_rule_that_is_no_sum_of_losses_says_so():
+    for name, words in {"ortho": "no sum of losses", "qrc": "keeps no estimate"}.items():
+        for rule in (RULES[name], rules.stack([RULES["td"], RULES[name]])):
+            with pytest.raises(UserError, match=words):
+                rule(ONLINE, TARGET, jnp.array(REWARD), jnp.array(DISCOUNT), ETA)
 
 
 def test_every_rule_has_hand_worked_numbers():

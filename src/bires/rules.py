@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 
-from bires.errors import unknown
+from bires.errors import UserError, unknown
 
 ONLINE, TARGET = True, False
 
@@ -63,13 +63,21 @@ class Delta(NamedTuple):
         return reward + discount * succ - pred
 
 
+def some(flag: bool | jax.Array | None) -> TypeGuard[bool | jax.Array]:
+    """Whether a flag is raised, or may be by some member of a population."""
+    return flag is not None and flag is not False
+
+
 FLAGS = ("bidirectional", "cautious", "anchored", "convergent", "estimated", "orthogonal")
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", *FLAGS], meta_fields=[])
 @dataclass(frozen=True)
 class Rule:
-    """One critic update. Its fields are Python booleans here and arrays inside a population."""
+    """One critic update. Its fields are Python booleans here and arrays inside a population.
+
+    There a flag that no member raises is None: no array, so the compiled program does not hold what it stands for.
+    """
 
     backward: Delta
     """δ_b."""
@@ -77,15 +85,15 @@ class Rule:
     """δ_f; read only if ``bidirectional``."""
     bidirectional: bool | jax.Array
     """Whether the rule has a forward term with weight η; semi-gradient rules have none."""
-    cautious: bool | jax.Array = False
+    cautious: bool | jax.Array | None = False
     """Whether the successor of δ_b is the smaller of the two networks' values."""
-    anchored: bool | jax.Array = False
+    anchored: bool | jax.Array | None = False
     """Whether η draws Q(s, a) to the target network's value: δ_b + η (pred⁻ − pred)."""
-    convergent: bool | jax.Array = False
+    convergent: bool | jax.Array | None = False
     """Whether, where |r + γ succ⁻ − pred| < |r + γ succ − pred|, the sample's step is the full residual gradient."""
-    estimated: bool | jax.Array = False
+    estimated: bool | jax.Array | None = False
     """Whether the push is h(s, a), which learns δ_b, in place of η δ_f."""
-    orthogonal: bool | jax.Array = False
+    orthogonal: bool | jax.Array | None = False
     """Whether the forward gradient loses its component along the backward one."""
 
     def __call__(
@@ -101,6 +109,8 @@ class Rule:
 
         ``ahead``: what the forward term reads; None: the same values as the backward term.
         """
+        if some(self.orthogonal):
+            raise UserError("An orthogonal rule is no sum of losses: take the gradients of its `terms` apart.")
         backward, forward = self.terms(online, target, reward, discount, eta, ahead)
         return backward if forward is None else backward + forward
 
@@ -130,21 +140,24 @@ class Rule:
     ) -> tuple[jax.Array, jax.Array | None]:
         """δ_b and the push. A flag that is False before compilation costs nothing."""
         delta_b, push = self.backward(online, target, reward, discount), None
-        if self.cautious is not False:
+        if some(self.cautious):
             least = jnp.minimum(online.succ, target.succ) if read.least is None else read.least
             delta_b = jnp.where(self.cautious, reward + discount * least - online.pred, delta_b)
-        if self.anchored is not False:
+        if some(self.anchored):
             delta_b = delta_b + jnp.where(self.anchored, eta * (target.pred - online.pred), 0.0)
-        if self.bidirectional is not False:
+        if some(self.bidirectional):
             delta_f = self.forward(read.online, read.target, reward, discount)
             push = jnp.where(self.bidirectional, eta * delta_f, 0.0)
-        if self.convergent is not False:
+        if some(self.convergent):
             residual = reward + discount * online.succ - online.pred
             full = self.convergent & (jnp.abs(reward + discount * target.succ - online.pred) < jnp.abs(residual))
             delta_b = jnp.where(full, residual, delta_b)
             push = jnp.where(full, residual, 0.0 if push is None else push)
-        if self.estimated is not False:
-            assert read.estimate is not None
+        if some(self.estimated):
+            if read.estimate is None:
+                raise UserError(
+                    "This agent keeps no estimate h of the error, which rules like `qrc` read. Use another."
+                )
             push = jnp.where(self.estimated, read.estimate, 0.0 if push is None else push)
         return delta_b, push
 
@@ -280,8 +293,10 @@ def load(module: str, name: str) -> None:
 
 def stack(rules: Iterable[Rule]) -> Rule:
     """One rule per member, as arrays: what `jax.vmap` over a population takes apart again."""
-    stacked: Rule = jax.tree.map(lambda *flags: jnp.asarray(flags), *rules)
-    return stacked
+    used = list(rules)
+    stacked: Rule = jax.tree.map(lambda *flags: jnp.asarray(flags), *used)
+    unused: dict[str, Any] = {name: None for name in FLAGS[1:] if not any(getattr(rule, name) for rule in used)}
+    return replace(stacked, **unused)
 
 
 class Needs(NamedTuple):

@@ -129,7 +129,9 @@ QUICK: dict[str, Any] = {
 
 def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
-    monkeypatch.setattr("bires.training.loop.TrainingLoop._evaluate", lambda self: None)  # a random game takes a while
+    monkeypatch.setattr(
+        "bires.training.loop.TrainingLoop._evaluate", lambda self, stop: None
+    )  # a random game takes a while
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})

@@ -235,7 +235,7 @@ def test_an_adaptive_eta_is_logged_and_smaller_than_the_given_one(tmp_path, quic
     run = bires.train("Hopper", algorithm="res-dyna-ddpg", planning_eta=0.2, out=tmp_path / "run", **quick | settings)
     last = {row["member"]: row["imagined_eta"] for row in run.metrics.rows()}
     fixed, adaptive = (
-        next(m for m, t in enumerate(run.members["planning_trust"]) if (t > 0) is up) for up in (False, True)
+        next(m for m, t in enumerate(run.members["planning_trust"]) if (t > 0) == up) for up in (False, True)
     )
     assert last[fixed] == pytest.approx(0.2)
     assert 0.0 < last[adaptive] < 0.2

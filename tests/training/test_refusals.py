@@ -92,5 +92,5 @@ def test_a_finished_run_is_shown_where_nothing_can_be_written(copied):
         (run.path / name).mkdir()
     done = typed("resume", str(run.path))
     assert done.returncode == 0
-    assert "bires: warning: the picture and summary.json of" in done.stderr
+    assert "bires: warning: summary.json or curves.png of" in done.stderr
     assert "bi-res-ddpg" in done.stdout

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from bires.agents import optimisers
 from bires.agents.base import VALUE_BOUND, Diagnostics, Hyper, Slope, critic_metrics
 from bires.agents.optimisers import Averages, descend
-from bires.rules import Ahead, Needs, Values
+from bires.rules import Ahead, Needs, Values, some
 from bires.types import Params, Transition
 
 ESTIMATE_DECAY = 1.0
@@ -63,7 +63,7 @@ def rule_slope(
         backward, forward = rule.terms(online, target, *rest, read)
         return (backward, forward), (online.pred, delta)
 
-    if needs.orthogonal:
+    if some(rule.orthogonal):
         gradient, (pred, delta) = gradients_apart(terms, params, rule.orthogonal)
     else:
         gradient, (pred, delta) = jax.grad(lambda params: summed(*terms(params)), has_aux=True)(params)

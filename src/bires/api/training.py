@@ -57,6 +57,7 @@ def train(
     log_every: Whole | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     reward_scale: float | None = None,
+    disturb: float | None = None,
     normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
@@ -108,6 +109,7 @@ def train(
         "log_every": log_every,
         "env_kwargs": env_kwargs,
         "reward_scale": reward_scale,
+        "disturb": disturb,
         "normalise_observations": normalise_observations,
     }
     given = {name: value for name, value in common.items() if value is not None}
@@ -140,6 +142,7 @@ def compare(
     log_every: Whole | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     reward_scale: float | None = None,
+    disturb: float | None = None,
     normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
@@ -186,6 +189,7 @@ def compare(
         log_every=log_every,
         env_kwargs=env_kwargs,
         reward_scale=reward_scale,
+        disturb=disturb,
         normalise_observations=normalise_observations,
         out=out,
         workers=workers,
