@@ -48,8 +48,9 @@ chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal t
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md
 
-pages: .venv/.ok  ## rebuild docs/settings.md from the settings of agents, planners and environments
+pages: .venv/.dev  ## rebuild docs/settings.md from the settings, and what the snippets of docs/snippets.md print
 	$(BIN)/python -m bires.cli.settings_page docs/settings.md
+	$(BIN)/python -m tests.test_snippets
 
 docs: .venv/.dev  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -20,7 +20,7 @@ def algorithms() -> Iterator[str]:
     for spec in AGENTS.values():
         sees = " or ".join(spec.run)
         yield f"  {spec.title}: {spec.actions} actions, sees {sees}; compared with {spec.baseline}"
-        yield from (f"    {name:14}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
+        yield from (f"    {name:16}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
     yield "  and every RULE-AGENT, such as qrc-td3: see `bires list rules`"
 
 
@@ -31,7 +31,7 @@ def rules() -> Iterator[str]:
 
 
 def planners() -> Iterator[str]:
-    yield from (f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items())
+    yield from (f"  {name:12}{planner.summary}" for name, planner in PLANNERS.items())
 
 
 def tasks() -> Iterator[str]:
@@ -68,7 +68,7 @@ def facts(row: SettingRow) -> str:
 def studies() -> Iterator[str]:
     for name, study in STUDIES.items():
         waiting = missing(study)
-        yield f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(waiting)})" if waiting else "")
+        yield f"  {name:12}{study.summary}" + (f" (not yet: {', '.join(waiting)})" if waiting else "")
 
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {
