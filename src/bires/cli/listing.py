@@ -12,7 +12,6 @@ from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
 from bires.settings.config import flag
 from bires.settings.tables import SettingRow, tables
-from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 
 
@@ -66,9 +65,7 @@ def facts(row: SettingRow) -> str:
 
 
 def studies() -> Iterator[str]:
-    for name, study in STUDIES.items():
-        waiting = missing(study)
-        yield f"  {name:12}{study.summary}" + (f" (not yet: {', '.join(waiting)})" if waiting else "")
+    yield from (f"  {name:12}{study.summary}" for name, study in STUDIES.items())
 
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {
