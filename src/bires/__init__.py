@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bires.api.training import compare as compare
     from bires.api.training import resume as resume
     from bires.api.training import train as train
+    from bires.api.tuning import tune as tune
     from bires.errors import UserError as UserError
     from bires.settings.options import Stopped as Stopped
     from bires.training.callbacks import Evaluation as Evaluation
@@ -35,6 +36,7 @@ _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
     **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
     "Evaluation": "bires.training.callbacks",
+    "tune": "bires.api.tuning",
     "Stopped": "bires.settings.options",
     "UserError": "bires.errors",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "resume",
     "rules",
     "train",
+    "tune",
 ]
 
 

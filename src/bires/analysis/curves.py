@@ -31,7 +31,7 @@ EARLY = ("diverged", "stopped")
 """How members are that ended before their run; their curves go on as they ended."""
 ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
-POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
+POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma", "tuning")
 
 
 def baselines(algorithm: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bires.analysis import export as exporting
-from bires.analysis import figures, summary
+from bires.analysis import figures, summary, trials
 from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -56,6 +56,21 @@ class Run(reading.Run):
     def figure(self) -> Any:
         """Learning curves with mean and standard error, as a Matplotlib figure: `run.figure().savefig("a.png")`."""
         return figures.curves_figure(collect([self]))
+
+    @as_typed
+    def trials(self) -> Table:
+        """Of a search (`bires.tune`): one row per trial, the best first, with its return and 95 % interval."""
+        return trials.table(self)
+
+    @as_typed
+    def best(self) -> dict[str, Any]:
+        """Of a search: the best trial, as arguments of `bires.train`, with seeds that the search did not have.
+
+            bires.train(**run.best(), out="runs/best")
+
+        The best of many trials looks better than it is: its own seeds chose it.
+        """
+        return trials.best(self)
 
     @as_typed
     def evaluate(

@@ -22,6 +22,8 @@ from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.settings.arguments import Arguments, arguments
 from bires.settings.foreign import instead_of
+from bires.settings.tuning import Tuning
+from bires.settings.tuning import from_json as tuning_of
 from bires.types import Setting, Sight, accepted
 
 
@@ -112,6 +114,8 @@ class Config:
     """Whether each member sees observations in units of their running mean and standard deviation."""
     own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
+    tuning: Annotated[Tuning | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """What `bires tune` drew, and when it stops trials; None in a run that is not a search."""
 
     def __post_init__(self) -> None:
         """Fills in what was not given, so that a configuration, and the manifest, are always complete."""
@@ -207,8 +211,12 @@ def flag(name: str) -> str:
 def to_json(config: Config) -> dict[str, Any]:
     """The configuration as plain data: all settings side by side."""
     data = asdict(config)
-    flat = {**{name: value for name, value in data.items() if name != "own"}, **data["own"]}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    flat = {**{name: value for name, value in data.items() if name not in ("own", "tuning")}, **data["own"]}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    if config.tuning is None:
+        return plain
+    draws = {name: list(values) for name, values in config.tuning.draws.items()}
+    return plain | {"tuning": {"draws": draws, "rungs": list(config.tuning.rungs)}}
 
 
 def from_json(data: dict[str, Any]) -> Config:
@@ -216,13 +224,14 @@ def from_json(data: dict[str, Any]) -> Config:
     common = {name: settled(name, value) for name, value in data.items() if name in types()}
     bare = Config(**{name: common[name] for name in ("task", "algorithm", "planner") if name in common})
     known = {setting.name for setting in bare.own_settings}
-    return Config(**common, own={name: value for name, value in data.items() if name in known})
+    own = {name: value for name, value in data.items() if name in known}
+    return Config(**common, own=own, tuning=tuning_of(data.get("tuning")))
 
 
 @cache
 def types() -> dict[str, Any]:
     """The type of every setting of `Config`."""
-    return {name: kind for name, kind in get_type_hints(Config).items() if name != "own"}
+    return {name: kind for name, kind in get_type_hints(Config).items() if name not in ("own", "tuning")}
 
 
 def settled(name: str, value: Any) -> Any:
