@@ -11,7 +11,7 @@ from bires.api.spelling import as_typed
 from bires.api.training import Whole, carried_out, make_options
 from bires.settings import config as configs
 from bires.settings.keywords import make_config
-from bires.settings.options import Cohorts, Options
+from bires.settings.options import Cohorts, Options, Viewer
 from bires.settings.searching import Search, searched
 from bires.settings.tuning import ranges_of
 from bires.training.callbacks import Callback
@@ -34,6 +34,7 @@ def tune(
     keep_going: bool = False,
     keep_every: Whole | None = None,
     callback: Callback | str | None = None,
+    log: Viewer | None = None,
     quiet: bool = False,
     **settings: Any,
 ) -> Run:
@@ -60,4 +61,4 @@ def tune(
     )
     config = searched(make_config(task, given), search, settings)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
-    return carried_out(config, out, options, quiet)
+    return carried_out(config, out, options, quiet, log)

@@ -12,6 +12,7 @@ import tyro
 from bires.cli.flags import Selection, record, typed
 from bires.cli.output import Interrupted, Output, RunOptions
 from bires.settings.config import Config, Whole
+from bires.settings.options import Viewer
 
 if TYPE_CHECKING:
     from bires.runs.run import Run
@@ -27,6 +28,8 @@ class Training:
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
     callback: str | None = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
+    log: Viewer | None = None
+    """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
     output: Output = field(default_factory=Output)
 
     def whole(self, config: Config, seeds: int | None) -> Config:
@@ -43,7 +46,7 @@ class Train(Training):
     """Train a population on a task. Several values of a setting make a grid."""
 
     def run(self) -> int:
-        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback)
+        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback, self.log)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Compare(Training):
 
     def run(self) -> int:
         seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return train_and_show(self.whole(self.config, seeds), self.output, self.callback)
+        return train_and_show(self.whole(self.config, seeds), self.output, self.callback, self.log)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Tune(Training):
         seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 3
         search = Search(ranges_of(self.range), self.trials, self.halvings, self.search_seed)
         config = searched(self.whole(self.config, seeds), search, selection.names)
-        return train_and_show(config, self.output, self.callback)
+        return train_and_show(config, self.output, self.callback, self.log)
 
 
 def with_groups(base: type, selection: Selection) -> type:
@@ -110,6 +113,8 @@ class Resume:
     """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
     callback: str | None = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
+    log: Viewer | None = None
+    """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
@@ -119,7 +124,7 @@ class Resume:
         if self.steps is not None:
             lengthen(self.run_folder, self.steps, self.trust)
         config = Run(self.run_folder, self.trust).config
-        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback)
+        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback, self.log)
 
 
 def given(config: Config, name: str) -> bool:
@@ -138,8 +143,9 @@ def with_seeds(config: Config, count: int | None) -> Config:
     return replace(config, seed=seeds(count))
 
 
-def train_and_show(config: Config, output: Output, callback: str | None = None) -> int:
+def train_and_show(config: Config, output: Output, callback: str | None, log: str | None) -> int:
     """Trains, then shows the results."""
+    from bires.analysis.live import logging
     from bires.settings.options import Stopped
     from bires.training.callbacks import load_callback
     from bires.training.display import Display
@@ -148,7 +154,8 @@ def train_and_show(config: Config, output: Output, callback: str | None = None) 
     display = Display(output.quiet, output.json)
     options = replace(output.options(), callback=load_callback(callback) if callback else None)
     try:
-        run = start(config, output.out, options, display)
+        with logging(log) as live:
+            run = start(config, output.out, replace(options, log=live), display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
     show(run, display)

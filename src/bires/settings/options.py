@@ -9,6 +9,8 @@ from typing import Any, Literal
 from bires.errors import UserError
 
 Cohorts = Literal["by-size", "threads", "processes"]
+Viewer = Literal["tensorboard", "wandb"]
+"""Where curves may go while a run is under way."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Options:
     """Steps between checkpoints that are kept for their policies, beside the newest; None: none are."""
     callback: Callable[[Any], Any] | None = None
     """Called after each evaluation, with a `bires.training.callbacks.Evaluation`."""
+    log: Callable[[Any], Any] | None = None
+    """Called in the same way, to show curves elsewhere; it stops nothing."""
 
 
 def require_every(given: int | None) -> int | None:

@@ -44,7 +44,7 @@ class TrainingLoop:
         self.step, self.stride = 0, STRIDE
         self.due = False
         """Whether the evaluation of this step is still to be made."""
-        asked = {"the search": halving(plan.config), "the callback": options.callback}
+        asked = {"the log": options.log, "the search": halving(plan.config), "the callback": options.callback}
         self.callbacks: dict[str, Callback] = {name: one for name, one in asked.items() if one is not None}
 
     def run(
