@@ -11,6 +11,8 @@ from bires.errors import UserError
 Cohorts = Literal["by-size", "threads", "processes"]
 Viewer = Literal["tensorboard", "wandb"]
 """Where curves may go while a run is under way."""
+Target = Literal["tensorboard", "wandb", "hub", "minari"]
+"""What a run may be exported to."""
 
 
 @dataclass(frozen=True)
