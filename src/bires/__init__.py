@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bires.api.results import load as load
     from bires.api.results import play as play
     from bires.api.results import report as report
+    from bires.api.studies import Reproduction as Reproduction
+    from bires.api.studies import reproduce as reproduce
     from bires.api.training import compare as compare
     from bires.api.training import resume as resume
     from bires.api.training import train as train
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
     **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
+    **dict.fromkeys(("Reproduction", "reproduce"), "bires.api.studies"),
     "Evaluation": "bires.training.callbacks",
     "tune": "bires.api.tuning",
     "Stopped": "bires.settings.options",
@@ -43,6 +46,7 @@ _HOMES = {
 __all__ = [
     "Evaluation",
     "Report",
+    "Reproduction",
     "Run",
     "Stopped",
     "UserError",
@@ -52,6 +56,7 @@ __all__ = [
     "load",
     "play",
     "report",
+    "reproduce",
     "resume",
     "rules",
     "train",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 
@@ -14,9 +14,6 @@ from bires.cli.output import Output
 from bires.cli.tools import Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune, with_groups
 from bires.settings.config import Whole
-
-if TYPE_CHECKING:
-    from bires.studies.run import Way
 
 
 @dataclass(frozen=True)
@@ -110,28 +107,15 @@ class Reproduce:
 
     def run(self) -> int:
         from bires.cli.reproducing import estimate, reproduce
+        from bires.studies.reproducing import Request
 
         mine = {name: getattr(self, name) for name in ("seeds", "steps", "eval_every", "eval_episodes")}
         given: dict[str, Any] = {name: value for name, value in mine.items() if value is not None}
         if self.protocol != "paper":
             given["protocol"] = self.protocol
-        if self.dry_run:
-            return estimate(self.study, self.scale, self.task, given, self.output)
-        return reproduce(self.study, self.scale, self.task, given, self.output, self._way())
-
-    def _way(self) -> tuple[Way, str]:
-        """How the populations are run, and what a user types for it."""
-        from bires.errors import UserError
-        from bires.studies.cluster import over
-        from bires.studies.together import at_once
-
-        local = {"--at-once": self.at_once, "--minutes": self.minutes}
-        typed = [f" {name} {value:g}" for name, value in local.items() if value is not None]
-        if self.ray is None:
-            return at_once(self.at_once, self.minutes), "".join(typed)
-        if typed:
-            raise UserError(f"Both --ray and{typed[0]} were given; --at-once and --minutes are for this machine alone.")
-        return over(self.ray), f" --ray {self.ray}"
+        local = (self.at_once, self.minutes, self.ray)
+        request = Request(self.study, self.scale, self.task, given, self.output.out, *local)
+        return estimate(request, self.output) if self.dry_run else reproduce(request, self.output)
 
 
 @dataclass(frozen=True)
