@@ -156,6 +156,7 @@ def commands(words: Sequence[str]) -> Any:
     selection = Selection(words if training else [])
     if training:
         selection.refuse_foreign()
+        selection.refuse_several(words)
     records = {
         "list": List,
         "train": with_groups(Train, selection),

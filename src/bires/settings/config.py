@@ -20,10 +20,10 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
+from bires.settings import tuning as tunings
 from bires.settings.arguments import Arguments, arguments
 from bires.settings.foreign import instead_of
 from bires.settings.tuning import Tuning
-from bires.settings.tuning import from_json as tuning_of
 from bires.types import Setting, Sight, accepted
 
 
@@ -213,10 +213,7 @@ def to_json(config: Config) -> dict[str, Any]:
     data = asdict(config)
     flat = {**{name: value for name, value in data.items() if name not in ("own", "tuning")}, **data["own"]}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
-    if config.tuning is None:
-        return plain
-    draws = {name: list(values) for name, values in config.tuning.draws.items()}
-    return plain | {"tuning": {"draws": draws, "rungs": list(config.tuning.rungs)}}
+    return plain if config.tuning is None else plain | {"tuning": tunings.to_json(config.tuning)}
 
 
 def from_json(data: dict[str, Any]) -> Config:
@@ -225,7 +222,7 @@ def from_json(data: dict[str, Any]) -> Config:
     bare = Config(**{name: common[name] for name in ("task", "algorithm", "planner") if name in common})
     known = {setting.name for setting in bare.own_settings}
     own = {name: value for name, value in data.items() if name in known}
-    return Config(**common, own=own, tuning=tuning_of(data.get("tuning")))
+    return Config(**common, own=own, tuning=tunings.from_json(data.get("tuning")))
 
 
 @cache
@@ -240,6 +237,7 @@ def settled(name: str, value: Any) -> Any:
     if name == "env_kwargs":
         return arguments(value)
     if get_origin(kind) is not tuple:
+        require_one(name, value)
         return proper(name, value, kind)
     return tuple(proper(name, one, get_args(kind)[0]) for one in several(value))
 
@@ -247,11 +245,21 @@ def settled(name: str, value: Any) -> Any:
 def settled_own(setting: Setting, value: Any) -> Any:
     """The same for a setting of an agent, a planner or a family, with its bounds checked."""
     if not setting.varies:
+        require_one(setting.name, value)
         return bounded(setting, value)
     values = tuple(bounded(setting, one) for one in several(value))
     if not values:
         raise UserError(f"{flag(setting.name)} was given no value; give one or more.")
     return values
+
+
+def require_one(name: str, value: Any) -> None:
+    """Refuses several values of a setting that all members share."""
+    if isinstance(value, list | tuple | range) and len(value) > 1:
+        raise UserError(
+            f"{flag(name)} was given {' '.join(map(str, value))}; it cannot vary within one program. Give one value; "
+            "to compare several, train one run for each and see `bires report`."
+        )
 
 
 def several(value: Any) -> Iterable[Any]:

@@ -33,6 +33,11 @@ class Tuning:
         return {name: (values[number],) for name, values in self.draws.items()}
 
 
+def to_json(tuning: Tuning) -> dict[str, Any]:
+    """A search as plain data."""
+    return {"draws": {name: list(values) for name, values in tuning.draws.items()}, "rungs": list(tuning.rungs)}
+
+
 def from_json(data: Mapping[str, Any] | None) -> Tuning | None:
     """The search that a manifest keeps."""
     if data is None:

@@ -47,7 +47,7 @@ def to_minari(run: Run, out: Path, member: int, episodes: int) -> str:
         space, actions, step = one.environment.space, one.environment.action_space, one.step
     who, name = grid.members(run.config)[member], dataset_name(run, member)
     about = (
-        f"{episodes} whole episodes of {run.config.task}, played without exploration noise by the policy of "
+        f"{episodes} whole episode{'s' if episodes > 1 else ''} of {run.config.task}, played without exploration noise by the policy of "
         f"{who.label} (seed {who.seed}, member {member}) at step {step}. It is not the replay of its training. "
         "Observations are flat vectors, in the order of their keys."
     )
