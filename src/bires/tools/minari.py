@@ -46,10 +46,11 @@ def to_minari(run: Run, out: Path, member: int, episodes: int) -> str:
         buffer = [as_buffer(minari, number, episode, one.environment) for number, episode in enumerate(played)]
         space, actions, step = one.environment.space, one.environment.action_space, one.step
     who, name = grid.members(run.config)[member], dataset_name(run, member)
+    count = f"{episodes} whole episode{'s' if episodes > 1 else ''}"
     about = (
-        f"{episodes} whole episode{'s' if episodes > 1 else ''} of {run.config.task}, played without exploration noise by the policy of "
-        f"{who.label} (seed {who.seed}, member {member}) at step {step}. It is not the replay of its training. "
-        "Observations are flat vectors, in the order of their keys."
+        f"{count} of {run.config.task}, played without exploration noise by the policy of {who.label} (seed {who.seed}, "
+        f"member {member}) at step {step}. It is not the replay of its training. Observations are flat vectors, in the "
+        "order of their keys."
     )
     with written_to(out), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that authors, links and environments may be named
