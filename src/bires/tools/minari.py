@@ -48,9 +48,9 @@ def to_minari(run: Run, out: Path, member: int, episodes: int) -> str:
     who, name = grid.members(run.config)[member], dataset_name(run, member)
     count = f"{episodes} whole episode{'s' if episodes > 1 else ''}"
     about = (
-        f"{count} of {run.config.task}, played without exploration noise by the policy of {who.label} (seed {who.seed}, "
-        f"member {member}) at step {step}. It is not the replay of its training. Observations are flat vectors, in the "
-        "order of their keys."
+        f"{count} of {run.config.task}, played without exploration noise by the policy of {who.label} "
+        f"(seed {who.seed}, member {member}) at step {step}. It is not the replay of its training. Observations are "
+        "flat vectors, in the order of their keys."
     )
     with written_to(out), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that authors, links and environments may be named
