@@ -1,6 +1,9 @@
 """Speed, time left and returns, as they are shown."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from bires.settings import grid
 from bires.settings.keywords import make_config
@@ -92,5 +95,17 @@ def test_a_quiet_display_prints_nothing(capsys, tmp_path):
     with Display(quiet=True) as display:
         display.begin(config, grid.members(config), tmp_path)
         display.report(progress(0, evaluated=True))
+        display.tick(1)
         display.say("something")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_moves_between_logs(tmp_path):
+    config = make_config("pendulum-swingup", {"algorithm": "ddpg", "steps": 1000, "warmup": 10})
+    with Display() as display:
+        display.console = Console(file=(screen := io.StringIO()), force_terminal=True, width=60)
+        display.begin(config, grid.members(config), tmp_path)
+        display.tick(250)
+        display.tick(750)
+    assert "75%" in screen.getvalue()
+    assert "━" in screen.getvalue()

@@ -45,6 +45,8 @@ class Options:
     patience: float = 0.0
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
+    tick: Callable[[int], None] = lambda step: None
+    """Called about twice a second, with the step."""
     say: Callable[[str], None] = lambda text: None
     warn: Callable[[str], None] = lambda text: None
     """For what a user may not have meant."""

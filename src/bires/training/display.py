@@ -45,7 +45,7 @@ class Display:
 
     def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
         self._meter, self.out = Meter(config, members), out
-        self._last_evaluation = -1
+        self._last_evaluation, self._steps, self._text = -1, config.steps, "training …"
         self.event("start", run=str(out), task=config.task, members=len(members), steps=config.steps)
         self.say_line(f"run {out}")
         self.show("starting …")
@@ -97,12 +97,16 @@ class Display:
         if self.as_json:
             print(json.dumps({"event": name, **values}), flush=True)
 
+    def tick(self, step: int) -> None:
+        """Moves the bar; what is below it changes with `report`."""
+        self.show(self._text, step / self._steps)
+
     def report(self, progress: Progress) -> None:
         """Called at every logging interval and evaluation."""
         numbers = self._meter.numbers(progress)
         self.event("progress", **numbers)
-        text = "\n".join(lines(numbers, self.width))
-        self.show(text, numbers["step"] / numbers["steps"])
+        self._text = text = "\n".join(lines(numbers, self.width))
+        self.tick(progress.step)
         if progress.evaluated and progress.step != self._last_evaluation:
             self._last_evaluation = progress.step
             self.say_line(text)

@@ -112,6 +112,7 @@ class TrainingLoop:
             each = (time.monotonic() - began) / (end - self.step)
             self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
             self._record_frozen()
+            self.options.tick(self.step)
             if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
                 self.save()
 
