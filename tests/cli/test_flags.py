@@ -32,6 +32,10 @@ def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
     assert "by agent" not in said.stdout
 
 
+def test_of_a_flag_that_is_typed_twice_the_last_counts():
+    assert typed("train", "walker-stand", "--batch", "32", "--batch", "64", "--help").returncode == 0
+
+
 def test_what_is_shown_is_not_taken_as_given(tmp_path):
     """A short run is evaluated at its end, unless --eval-every was typed."""
     words = ["--steps", "40", "--warmup", "20", "--hidden", "16", "16", "--eval-episodes", "1", "--workers", "0"]

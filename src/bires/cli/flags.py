@@ -62,7 +62,8 @@ class Selection:
         single = [name for name, kind in types().items() if kind in (int, float)]
         single += [one.name for one in self.config.own_settings if not one.varies and one.type in (int, float)]
         for name in single:
-            values = values_after(words, flag(name))
+            places = [place for place, word in enumerate(words) if word.partition("=")[0] == flag(name)]
+            values = values_after(words[places[-1] :], flag(name)) if places else []  # the last one counts
             if all(is_number(value) for value in values):
                 require_one(name, values)
 
