@@ -16,9 +16,9 @@ import numpy as np
 
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import Estimate
-from bires.analysis.names import elided
 from bires.analysis.pictures import plain_text, write
 from bires.analysis.statistics import mean_and_error
+from bires.machine.terminal import elided
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette."""
