@@ -176,6 +176,17 @@ class Rule:
         return replace(self, bidirectional=False, convergent=False, estimated=False)
 
 
+def least_weight(along: jax.Array, square: jax.Array) -> jax.Array:
+    """φ in [0, 1], the least with which a step (1 − φ) d + φ g does not raise the mean squared residual (Baird 1995).
+
+        φ = ⟨d, g⟩ / (⟨d, g⟩ − ⟨g, g⟩) where ⟨d, g⟩ < 0, else 0
+
+    ``along``: ⟨d, g⟩, of the semi-gradient d and the residual gradient g; ``square``: ⟨g, g⟩.
+    """
+    against = jnp.maximum(-along, 0.0)
+    return against / jnp.maximum(against + square, 1e-30)
+
+
 def semi_gradient(pred: bool, succ: bool) -> Rule:
     """A rule without a forward term: −δ ∇pred."""
     delta = Delta(pred, succ)

@@ -16,10 +16,11 @@ from bires.linear.control import (
     optimal_q,
     rooms_control,
 )
-from bires.linear.dynamics import GTD2, RG, TD, TDC, eigenvalues, largest_step, outlook, ra
+from bires.linear.dynamics import eigenvalues, largest_step, outlook
 from bires.linear.eta import best_eta, margin, stable_etas
 from bires.linear.four_rooms import four_rooms
 from bires.linear.mdp import Array, Problem
+from bires.linear.methods import GTD2, RG, TD, TDC, ra
 from bires.linear.problems import baird_star, boyan_chain, random_walk, rough_mdp, w_to_2w
 
 
