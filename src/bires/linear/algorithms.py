@@ -18,6 +18,9 @@ from bires.linear.methods import Method, family_of
 from bires.linear.updates import FeatureTransition, GridPoint, Weights, settings, stack, start, update
 from bires.linear.values import Params, Value, linear
 
+KERNEL_BATCH = 8
+"""Transitions of a sampled step down the kernel loss, which is one of pairs."""
+
 
 class Tables(NamedTuple):
     """A problem as arrays that a compiled program can index."""
@@ -101,6 +104,17 @@ def pick(chances: jax.Array, u: jax.Array) -> jax.Array:
     return jnp.minimum(jnp.sum(jnp.cumsum(chances) <= u), len(chances) - 1)
 
 
+def independent(k: Tables, key: jax.Array) -> tuple[FeatureTransition, jax.Array]:
+    """`KERNEL_BATCH` transitions from d_μ, independent of each other, and 1 / n (n − 1) for every pair of two."""
+
+    def one(key: jax.Array) -> FeatureTransition:
+        jump, move = jax.random.split(key)
+        return draw(k, jnp.asarray(False), pick(k.d, jax.random.uniform(jump)), move)[0]
+
+    n = KERNEL_BATCH
+    return jax.vmap(one)(jax.random.split(key, n)), (1.0 - jnp.eye(n)) / (n * (n - 1))
+
+
 @partial(jax.jit, static_argnames=("family", "value", "steps", "every", "trajectory"))
 def _sampled(
     family: str, value: Value, k: Tables, params: Params, grid: GridPoint, keys: jax.Array,
@@ -113,11 +127,8 @@ def _sampled(
             s = s if trajectory else pick(k.d, jax.random.uniform(jump))
             transition, s1 = draw(k, setting.two, s, move, setting.borrowed)
             batch, weights = jax.tree.map(lambda leaf: leaf[None], transition), jnp.ones(1)
-            if family == "kernel":  # and a second transition, independent of the first
-                far, along = jax.random.split(jax.random.fold_in(move, 1))
-                other = draw(k, setting.two, pick(k.d, jax.random.uniform(far)), along)[0]
-                batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), transition, other)
-                weights = 0.5 * (1.0 - jnp.eye(2))
+            if family == "kernel":
+                batch, weights = independent(k, jax.random.fold_in(move, 1))
             return (update(family, value, memory, batch, weights, setting), s1), None
 
         def block(carry: tuple[Weights, jax.Array], n: jax.Array) -> tuple[tuple[Weights, jax.Array], jax.Array]:
@@ -137,8 +148,8 @@ def learn(
 ) -> Array:  # fmt: skip
     """Run every (algorithm, step size) on every seed: v of all states, shape (pairs, seeds, steps // every + 1, S).
 
-    With ``trajectory`` the states follow one another; else each is drawn afresh from d_μ, as the second transition of
-    the kernel loss always is. Seed i sees the same
+    With ``trajectory`` the states follow one another; else each is drawn afresh from d_μ, as those of the
+    kernel loss always are. Seed i sees the same
     transitions under every algorithm. A diverged run holds inf or nan from then on.
     """
     keys = jax.vmap(jax.random.key)(jnp.arange(seeds))

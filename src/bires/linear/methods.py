@@ -30,7 +30,7 @@ class Method:
 
     name: str
     kind: str = "rule"
-    """`rule`: one of `bires.rules`; `gtd2` and `tdc`: Gradient-TD methods; `baird`: his φ; `kernel`: the kernel loss."""
+    """`rule`: one of `bires.rules`; `gtd2`, `tdc`: Gradient-TD methods; `baird`: his φ; `kernel`: the kernel loss."""
     rule: str = "res"
     eta: float = 0.0
     """η of a rule; of `baird` what is added to φ."""
