@@ -46,7 +46,7 @@ def test_sampled_steps_down_the_kernel_loss_average_to_the_expected_one() -> Non
     k, count = tables(given), 20_000
 
     def move(key: jax.Array) -> jax.Array:
-        return update("kernel", linear, start("kernel", w), *independent(k, key), point).online - w
+        return jnp.asarray(update("kernel", linear, start("kernel", w), *independent(k, key), point).online - w)
 
     moves = np.asarray(jax.jit(jax.vmap(move))(jax.random.split(jax.random.key(0), count)), np.float64)
     expected = update("kernel", linear, start("kernel", w), *everything(given, KERNEL), point).online - w

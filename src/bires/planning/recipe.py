@@ -102,6 +102,6 @@ def real_slope(
         if use.everybody:
             return own
         slope = planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope
-        uses, own = hyper.planning.uses[use.kind.name], own._replace(estimate=slope.estimate)
+        uses, own = hyper.planning.uses[use.kind.name], own._replace(estimate=slope.estimate, eta=slope.eta)
         slope = jax.tree.map(lambda a, b, uses=uses: jnp.where(uses, a, b), own, slope)
     return planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope
