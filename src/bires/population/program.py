@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -109,7 +109,8 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])
         start = max(config.warmup // 2, horizon + 1)
-        learning = Learning(space, SCALES[config.own["model_scale"]], config.own["ensemble"], horizon, start)
+        scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
+        learning = Learning(space, scale, config.own["ensemble"], horizon, start)
     moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)
     return Program(
         agent,

@@ -278,9 +278,9 @@ def improve(
             more = []
         else:
             if program.learning is not None:
-                predict, each = (make(program.learning, model) for make in (fitting.predict, fitting.predict_each))
-                drawing = stream(key, IMAGINE, clock)
-                imagined = recipe.imagine(program.planning, predict, drawing, learner, hyper, batch, each)
+                known = (program.learning, model)
+                drawing, each = stream(key, IMAGINE, clock), fitting.predict_each(*known)
+                imagined = recipe.imagine(program.planning, fitting.model(*known), drawing, learner, hyper, batch, each)
             planning = replace(program.planning, key=drawn)
             learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
             more = [reported[name] for name in program.planning_sums]
