@@ -141,7 +141,7 @@ def test_clipping_is_by_the_norm_of_the_whole():
 def test_moments_are_those_of_all_that_was_seen():
     rng = np.random.default_rng(2)
     data = linear_system(rng, 300)
-    moments = network.Moments(jnp.zeros(()), jnp.zeros(7), jnp.zeros(7))
+    moments = network.RowMoments(jnp.zeros(()), jnp.zeros(7), jnp.zeros(7))
     for part in (slice(0, 10), slice(10, 150), slice(150, 300)):
         moments = network.observe(moments, jax.tree.map(lambda x, part=part: x[part], data))
     rows = np.concatenate([data.observation, data.next_observation - data.observation, data.reward[:, None]], 1)

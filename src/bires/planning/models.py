@@ -67,7 +67,7 @@ class Networks(NamedTuple):
     reward: tuple[Dense, ...]
 
 
-class Moments(NamedTuple):
+class RowMoments(NamedTuple):
     """Running mean and sum of squared deviations of vectors [s, s' − s, r]."""
 
     rows: jax.Array
@@ -81,7 +81,7 @@ class Ensemble(NamedTuple):
 
     networks: Networks
     adam: Averages
-    moments: Moments
+    moments: RowMoments
 
 
 def init(rng: np.random.Generator, space: Space, scale: ModelScale, size: int) -> Ensemble:
@@ -99,7 +99,7 @@ def init(rng: np.random.Generator, space: Space, scale: ModelScale, size: int) -
     ]
     networks: Networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
     width = 2 * space.observation + 1
-    moments = Moments(jnp.zeros(()), jnp.zeros(width), jnp.zeros(width))
+    moments = RowMoments(jnp.zeros(()), jnp.zeros(width), jnp.zeros(width))
     return Ensemble(networks, optimisers.init(networks)._replace(updates=jnp.zeros(size, jnp.int32)), moments)
 
 
@@ -142,7 +142,7 @@ class Units(NamedTuple):
     reward: tuple[jax.Array, jax.Array]
 
 
-def units(moments: Moments, observation: int, normalised: bool) -> Units:
+def units(moments: RowMoments, observation: int, normalised: bool) -> Units:
     """Means and standard deviations, or 0 and 1."""
     mean = moments.mean if normalised else jnp.zeros_like(moments.mean)
     spread = jnp.sqrt(moments.squares / jnp.maximum(moments.rows, 1.0))
@@ -229,11 +229,11 @@ def update(ensemble: Ensemble, scale: ModelScale, batch: Transition, alive: jax.
         return networks, adam, value
 
     networks, adam, losses = jax.vmap(one)(ensemble.networks, ensemble.adam, batch)
-    kept: Moments = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moments, ensemble.moments)
+    kept: RowMoments = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moments, ensemble.moments)
     return Ensemble(networks, adam, kept), losses
 
 
-def observe(moments: Moments, batch: Transition) -> Moments:
+def observe(moments: RowMoments, batch: Transition) -> RowMoments:
     """The moments with one more batch taken in (Chan et al. 1979)."""
     rows = jnp.concatenate(
         [batch.observation, batch.next_observation - batch.observation, batch.reward[..., None]], -1
@@ -242,4 +242,4 @@ def observe(moments: Moments, batch: Transition) -> Moments:
     total = moments.rows + count
     difference = mean - moments.mean
     squares = moments.squares + jnp.sum((rows - mean) ** 2, 0) + difference**2 * (moments.rows * count / total)
-    return Moments(total, moments.mean + difference * count / total, squares)
+    return RowMoments(total, moments.mean + difference * count / total, squares)
