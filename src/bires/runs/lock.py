@@ -14,6 +14,7 @@ import platform
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,19 @@ LOST_S = 60.0
 LOOK_S = 0.5
 LONGEST = 4096
 """Characters of a lock file that are read."""
+
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a process that was forked from an owner, such as a simulator's: it must not keep what the owner had."""
+    for lock in _held:
+        lock.forsake()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class LostLock(UserError):
@@ -72,9 +86,15 @@ class Lock:
         self._write()
         self._thread = threading.Thread(target=self._keep_beating, daemon=True, name="bires-lock")
         self._thread.start()
+        _held.add(self)
         return self
 
+    def forsake(self) -> None:
+        """Closes the file without a word; the lock stays with the process that has it open, too."""
+        self._file.close()
+
     def __exit__(self, *_: object) -> None:
+        _held.discard(self)
         self._end.set()
         self._thread.join(BEAT_S)
         try:

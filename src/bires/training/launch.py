@@ -11,7 +11,7 @@ from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
-from bires.runs.trust import NAMED, read_manifest
+from bires.runs.trust import ARGUMENTS, NAMED, read_manifest, remember
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -54,6 +54,7 @@ def begin_or_continue(
     ``begin`` is called with the members as soon as the configuration is known to be valid.
     """
     folder = Folder(out)
+    remember(configs.to_json(config))
     if (out / "manifest.json").exists():
         require_same_names(out, config)
         run = Run(out)
@@ -106,10 +107,11 @@ def require_same(run: Run, config: Config, advice: str) -> None:
 
 
 def require_same_names(out: Path, config: Config) -> None:
-    """Refuses a folder whose run has another task, algorithm, rule or planner, before any module of its is imported."""
+    """Refuses a folder whose run names other modules or files than its user, before any of them is touched."""
     there, now = read_manifest(out)["config"], configs.to_json(config)
-    names = {name: there.get(name, now[name]) for name in NAMED}
-    differences = configs.difference(names, {name: now[name] for name in NAMED})
+    named = (*NAMED, ARGUMENTS)
+    names = {name: there.get(name, now[name]) for name in named}
+    differences = configs.difference(names, {name: now[name] for name in named})
     if differences:
         text = "\n  ".join([f"{out} holds a run with another configuration; nothing was changed.", *differences])
         raise UserError(f"{text}\n{ADVICE}")
@@ -118,6 +120,7 @@ def require_same_names(out: Path, config: Config) -> None:
 def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
     """Begins the run of a loop, or continues it from its newest checkpoint."""
     folder, plan = loop.folder, loop.plan
+    loop.store.clear_parts()  # what a killed process was writing
     new = not (folder.path / "manifest.json").exists()
     checkpoint = None if new else newest(plan, folder, loop.options.say)
     if checkpoint is None:
