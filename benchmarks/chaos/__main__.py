@@ -86,11 +86,16 @@ def follow(lanes: list[Lane]) -> None:
         with places:
             lane.run()
 
-    threads = [threading.Thread(target=one, args=(lane,)) for lane in lanes]
+    threads = [threading.Thread(target=one, args=(lane,), daemon=True) for lane in lanes]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        for lane in lanes:
+            lane.give_up()
+        raise
 
 
 if __name__ == "__main__":

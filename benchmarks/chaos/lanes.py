@@ -54,6 +54,12 @@ class Lane:
         self.hand: list[Kind] = []
         """The faults that are still to be thrown."""
         self._missed = Counter[str]()
+        self._current: Shaken | None = None
+
+    def give_up(self) -> None:
+        """Ends its processes."""
+        if self._current is not None:
+            self._current.clear()
 
     def takes(self, kind: Kind) -> bool:
         """Whether this subject can have that fault."""
@@ -84,7 +90,8 @@ class Lane:
             self.record.fail(f"{self.subject.name}: {error if isinstance(error, Wrong) else traceback.format_exc()}")
 
     def _shaken(self, out: Path) -> Shaken:
-        return Shaken(self.subject, out, self.calm, self.rng, self.folder.parent / "xla")
+        self._current = Shaken(self.subject, out, self.calm, self.rng, self.folder.parent / "xla")
+        return self._current
 
     def _throw(self, kind: Kind, run: Shaken) -> bool:
         """Throws a fault and records what came of it; whether the run can go on."""

@@ -83,10 +83,10 @@ def after_renaming(act: Callable[[], None]) -> None:
 
 
 def impatient(act: Callable[[], None]) -> None:
-    """Workers count as hung after seconds, and cohorts of a tiny population are several."""
+    """Workers count as hung after seconds."""
     from bires.envs import helpers
 
-    helpers.PATIENCE_S = 3.0
+    helpers.PATIENCE_S = 8.0
 
 
 MOMENTS = {

@@ -21,7 +21,7 @@ from .kinds import Missed, Wrong
 from .subjects import Subject
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 180.0
+PATIENCE_S = 600.0
 """After this long something that should have happened counts as hung."""
 MODULES = {"worker": "bires.envs.worker", "cohort": "bires.training.runners"}
 MARK = "BIRES_CHAOS_MARK"

@@ -47,13 +47,13 @@ def subject(name: str, words: str, *parts: str) -> Subject:
 
 
 SUBJECTS = (
-    subject("DDPG, processes and workers", "Pendulum-v1 --algorithm ddpg bi-res-ddpg --steps 8000", "cohort", "worker"),
-    subject("TD3, threads and workers", "Pendulum-v1 --algorithm td3 bi-res-td3 --steps 8000", "worker"),
-    subject("DQN, threads", "CartPole-v1 --algorithm dqn bi-res-dqn --steps 12000 --update-every 1"),
-    subject("Dyna with the simulator, workers", "pendulum-swingup --algorithm res-dyna-ddpg --steps 4000", "worker"),
+    subject("DDPG, processes and workers", "Pendulum-v1 --algorithm ddpg bi-res-ddpg --steps 5000", "cohort", "worker"),
+    subject("TD3, threads and workers", "Pendulum-v1 --algorithm td3 bi-res-td3 --steps 5000", "worker"),
+    subject("DQN, threads", "CartPole-v1 --algorithm dqn bi-res-dqn --steps 8000 --update-every 1"),
+    subject("Dyna with the simulator, workers", "pendulum-swingup --algorithm res-dyna-ddpg --steps 3000", "worker"),
     subject(
         "Dyna with a learned model, processes",
-        "Pendulum-v1 --algorithm res-dyna-ddpg --model learned --seeds 2 --steps 6000",
+        "Pendulum-v1 --algorithm res-dyna-ddpg --model learned --seeds 2 --steps 4000",
         "cohort",
     ),
 )

@@ -56,8 +56,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def ending(process: subprocess.Popen[bytes]) -> str:
-    """How a process ended, in words."""
-    code = process.poll()
-    if code is None:
+    """How a process ended, in words. Its pipes end a moment before it does."""
+    try:
+        code = process.wait(timeout=1.0)
+    except subprocess.TimeoutExpired:
         return "it does not answer"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

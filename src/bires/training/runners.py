@@ -207,12 +207,11 @@ class ProcessRunner(CohortRunner):
     def _ended(self) -> str:
         """What became of the first process that is not there any more."""
         for part, (process, _) in zip(self.parts, self._processes, strict=True):
-            try:
-                process.wait(timeout=1.0)
-            except subprocess.TimeoutExpired:
+            how = ending(process)
+            if process.returncode is None:
                 continue
             who = f"members {min(part)} to {max(part)}" if len(part) > 1 else f"member {min(part)}"
-            return f"the process of {who} has ended ({ending(process)})"
+            return f"the process of {who} has ended ({how})"
         return "a cohort's process does not answer"
 
 
