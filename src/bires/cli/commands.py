@@ -100,7 +100,7 @@ class Resume:
     steps: Whole | None = None
     """Train until this many steps in all; default: those of the run."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
     callback: str | None = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     running: RunOptions = field(default_factory=RunOptions)
@@ -129,7 +129,7 @@ class Evaluate:
     json: bool = False
     """Print JSON, for machines."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.cli.evaluating import evaluate_run
@@ -150,7 +150,7 @@ class Report:
     study: str | None = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.cli.reporting import report

@@ -23,7 +23,7 @@ class Play:
     video: Path | None = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.errors import UserError
@@ -51,7 +51,7 @@ class Export:
     project: str = "bires"
     """The W&B project."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.analysis.export import export

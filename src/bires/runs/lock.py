@@ -109,7 +109,8 @@ class Lock:
         if not self._taken and time.monotonic() - self._beaten > LOST_S / 2:
             self._beat()  # we were asleep, or storage was: make sure before anything is written
         if self._taken:
-            raise LostLock(f"{self._folder} was taken over while this process did not run; nothing more is written.")
+            how = "was taken over while this process did not run" if self._path.exists() else "is not there any more"
+            raise LostLock(f"{self._folder} {how}; nothing more is written.")
         return False
 
     def _acquire(self) -> Any:

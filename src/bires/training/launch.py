@@ -40,6 +40,8 @@ ATTEMPTS = 3
 ADVICE = "Give another --out, or the same configuration to continue that run."
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached."""
+ABSENCES = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ESTALE)
+"""What it says when a folder was moved away, or its file server does not answer."""
 
 
 def begin_or_continue(
@@ -139,13 +141,16 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
     except CorruptCheckpoint as error:
         raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
     except OSError as error:
-        if error.errno not in REFUSALS:
+        if error.errno not in (*REFUSALS, *ABSENCES):
             raise
-        advice = (
-            f"Make room (disk, quota, file limit) in {folder.path} first, or use --keep-going to train on without "
-            "checkpoints"
-        )
-        raise CannotGoOn(loop, error, advice) from error
+        raise CannotGoOn(loop, error, advice(error, folder.path)) from error
+
+
+def advice(error: OSError, path: Path) -> str:
+    """What to do about a file that cannot be written."""
+    if error.errno in ABSENCES:
+        return f"Put {path} back where it was, with the disk it is on, first"
+    return f"Make room (disk, quota, file limit) in {path} first, or use --keep-going to train on without checkpoints"
 
 
 def newest(plan: Plan, folder: Folder, say: Callable[[str], None] = lambda text: None) -> Checkpoint | None:
