@@ -105,7 +105,7 @@ def homeless(run: Shaken) -> None:
 @kind("few file descriptors, from the start (ulimit -n)", "it goes on, or exit code 2 or 3 says so")
 def few_files(run: Shaken) -> None:
     run.kill()
-    limit = int(run.rng.integers(12, 60))
+    limit = int(run.rng.integers(9, 20))
     run.start("bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash")
     if not run.next_checkpoint():
         run.ended(0, 2, 3)

@@ -17,6 +17,9 @@ from typing import Any
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 PR_SET_PDEATHSIG = 1
+MAY_FINISH = "BIRES_HELPER_MAY_FINISH"
+"""The variable that leaves a helper the time to finish what it does, until it next uses its pipe: a process that is
+killed in the middle of a GPU's work may disturb others there."""
 
 
 def disregard(number: int, frame: Any) -> None:
@@ -39,7 +42,8 @@ def in_a_fork() -> None:
 def main() -> None:
     for number in REQUESTS:
         signal.signal(number, disregard)
-    end_with_parent()
+    if os.environ.pop(MAY_FINISH, None) is None:
+        end_with_parent()
     os.register_at_fork(after_in_child=in_a_fork)
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

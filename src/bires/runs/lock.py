@@ -83,7 +83,11 @@ class Lock:
 
     def __enter__(self) -> Lock:
         self._file = self._acquire()
-        self._write()
+        try:
+            self._write()
+        except OSError as error:
+            self._file.close()
+            raise self._unwritable(error) from error
         self._thread = threading.Thread(target=self._keep_beating, daemon=True, name="bires-lock")
         self._thread.start()
         _held.add(self)
@@ -153,9 +157,7 @@ class Lock:
             self._folder.mkdir(parents=True, exist_ok=True)
             file = self._path.open("a+")
         except OSError as error:
-            raise UserError(
-                f"Cannot write to --out {self._folder} ({error.strerror}). Give a folder you may write to."
-            ) from error
+            raise self._unwritable(error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -164,6 +166,9 @@ class Lock:
             return file, os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except OSError:
             return file, False
+
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(f"Cannot write to --out {self._folder} ({error.strerror}). Give a folder you may write to.")
 
     def _write(self) -> None:
         """Writes our claim in place: the file is never empty."""

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bires.errors import UserError
+from bires.errors import REFUSALS, UserError
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
@@ -38,10 +38,8 @@ class CannotGoOn(Stopped):
 ATTEMPTS = 3
 """How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
 ADVICE = "Give another --out, or the same configuration to continue that run."
-REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
-"""What an operating system says when a disk is full, a folder read-only or a limit reached."""
 ABSENCES = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ESTALE)
-"""What it says when a folder was moved away, or its file server does not answer."""
+"""What an operating system says when a folder was moved away, or its file server does not answer."""
 
 
 def begin_or_continue(
@@ -126,8 +124,7 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
     new = not (folder.path / "manifest.json").exists()
     checkpoint = None if new else newest(plan, folder, loop.options.say)
     if checkpoint is None:
-        callback = loop.options.callback
-        folder.create(plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {}))
+        create(loop)
     else:
         loop.options.say(f"continuing {folder.path} at step {checkpoint.step}")
         if (began_with := Run(folder.path).manifest.get("callback")) and loop.options.callback is None:
@@ -144,6 +141,21 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
         if error.errno not in (*REFUSALS, *ABSENCES):
             raise
         raise CannotGoOn(loop, error, advice(error, folder.path)) from error
+
+
+def create(loop: TrainingLoop) -> None:
+    """A new run in its folder; where that cannot be written, nothing of it stays."""
+    plan, callback = loop.plan, loop.options.callback
+    try:
+        loop.folder.create(
+            plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {})
+        )
+    except OSError as error:
+        loop.folder.withdraw()
+        raise UserError(
+            f"Cannot write to --out {loop.folder.path} ({error.strerror}); the run has not begun. Make room there, or "
+            "give another folder."
+        ) from error
 
 
 def advice(error: OSError, path: Path) -> str:

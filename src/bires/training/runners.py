@@ -19,6 +19,7 @@ import numpy as np
 from bires.envs.adapter import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
+from bires.machine.helper import MAY_FINISH
 from bires.machine.processes import end, ending, launch_helper
 from bires.population.program import Program, make_program
 from bires.population.step import compiled
@@ -150,9 +151,8 @@ class ProcessRunner(CohortRunner):
                 ours, theirs = Pipe()
                 with theirs:
                     arguments = (theirs.fileno(), number, threads)
-                    process = launch_helper(
-                        "bires.training.runners", arguments, arguments[:1], **hardware.environment(platform)
-                    )
+                    variables = hardware.environment(platform) | ({} if platform == "cpu" else {MAY_FINISH: "1"})
+                    process = launch_helper("bires.training.runners", arguments, arguments[:1], **variables)
                 self._processes.append((process, ours))
                 ours.send((setup, part, platform, device.local_hardware_id))
             if platform != "cpu":  # compiling is half a minute there, on all cores: once, and the others find it done
