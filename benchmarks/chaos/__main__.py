@@ -40,13 +40,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, help="how many; default: each kind once")
     parser.add_argument("--long", action="store_true", help="shake all subjects, not the first two")
-    parser.add_argument("--only", default="", help="kinds whose names hold this")
+    parser.add_argument("--only", nargs="+", default=[""], help="kinds whose names hold one of these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="show the kinds")
     parser.add_argument("--out", type=Path, default=Path("runs/chaos"))
     parser.add_argument("--page", type=Path, help="a page whose block <!-- chaos --> … <!-- end --> takes the table")
     options = parser.parse_args()
-    kinds = [one for name, one in KINDS.items() if options.only.lower() in name.lower()]
+    kinds = [one for name, one in KINDS.items() if any(part.lower() in name.lower() for part in options.only)]
     if options.list or not kinds:
         print("\n".join(f"{one.name}: {one.expected}" for one in kinds or KINDS.values()))
         return 0 if options.list else 2

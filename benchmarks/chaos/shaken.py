@@ -56,6 +56,8 @@ class Shaken:
             "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
             "JAX_COMPILATION_CACHE_DIR": str(self.cache),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # most of the time goes into compiling
+            "OPENBLAS_NUM_THREADS": "1",
             MARK: self.mark,
             MOMENT: moment,
         }
