@@ -1,5 +1,6 @@
 """Who may write to a run folder: locks of this machine, of others, and of machines that vanished."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -143,3 +144,18 @@ def test_a_process_that_was_forked_from_the_owner_does_not_keep_the_lock(tmp_pat
                 assert not ours.lost()
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_disk_that_is_full_from_the_start_is_said_in_words(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bires.runs.lock.os.fsync", full)
+    with pytest.raises(bires.UserError, match=r"Cannot write to --out .* \(No space left on device\)"), Lock(tmp_path):
+        pass
+    monkeypatch.undo()
+    monkeypatch.setattr("bires.runs.folder.write_whole", full)
+    config = make_config(TASK, {"steps": 60, "warmup": 20, "batch": 8, "replay": 50, "hidden": (8, 8)})
+    with pytest.raises(bires.UserError, match="the run has not begun"):
+        begin_or_continue(config, tmp_path / "run", Options(workers=0))
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from bires.runs.lock import LostLock
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
-from bires.training.launch import begin_or_continue
+from bires.training.launch import CannotGoOn, begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
@@ -285,6 +286,28 @@ def test_a_full_disk_stops_a_run_unless_it_keeps_going_and_the_last_checkpoint_s
     assert going.returncode == 0, going.stderr
     assert contents(tmp_path / "free") == contents(tmp_path / "going")
     assert Store(tmp_path / "going").steps() == [0]
+
+
+def test_a_run_that_cannot_open_another_file_says_so_and_goes_on_later(stopped, tmp_path, undisturbed):
+    """Not even the folder of its checkpoints can be looked into."""
+    config, _ = stopped
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    looks = iter([False])
+
+    def stop() -> bool:
+        now = next(looks, True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]) if now else before)
+        return now
+
+    try:
+        with pytest.raises(CannotGoOn, match=r"Too many open files.*; the last whole checkpoint stays") as error:
+            begin_or_continue(config, tmp_path / "run", Options(workers=0), stop)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "Make room (disk, quota, file limit)" in str(error.value)
+    begin_or_continue(config, tmp_path / "run", Options(workers=0))
+    assert contents(undisturbed()) == contents(tmp_path / "run")
 
 
 def test_members_that_diverge_do_not_change_the_others(tmp_path, quick, split):

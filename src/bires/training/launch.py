@@ -30,8 +30,11 @@ class CannotGoOn(Stopped):
 
     def __init__(self, loop: TrainingLoop, error: Exception, advice: str) -> None:
         super().__init__(loop.step)
-        whole = loop.store.steps()
-        last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
+        try:
+            whole = loop.store.steps()
+            last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
+        except OSError:  # not even that can be read any more
+            last = "the last whole checkpoint stays"
         self.args = (f"stopped at step {loop.step}: {error}; {last}. {advice}",)
 
 
