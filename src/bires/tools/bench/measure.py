@@ -17,7 +17,6 @@ import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from bires.agents import registry
-from bires.envs.adapter import probe, recipe
 from bires.envs.pool import Pool
 from bires.population.frames import Frames
 from bires.population.program import hypers, make_program
@@ -33,7 +32,7 @@ from bires.types import Space, Transition
 CAPACITY, PIXEL_CAPACITY = 100_000, 5_000
 LONG = 1_000_000
 """Steps of the run whose plan is measured."""
-DQN_SIZES = {"hidden": (64, 64), "batch": 32, "update_every": 4}
+DQN_SIZES: dict[str, Any] = {"hidden": (64, 64), "batch": 32, "update_every": 4}
 """The defaults of Stable-Baselines3 for DQN on vectors."""
 
 
@@ -182,21 +181,17 @@ def fill(cohort: Cohort) -> None:
             states[:] = cohort.pool.arrays.physics[: len(cohort.members), None]
 
 
-def plain(task: str, space: Space, agent: str, rule: str, members: int) -> Config:
+def plain(task: str, agent: str, rule: str, members: int) -> Config:
     """The usual configuration of an agent with one rule."""
-    sizes = DQN_SIZES if agent == "dqn" and space.pixels is None else {}
-    settings = {
-        "algorithm": (registry.agent(agent).baseline,),
-        "rule": (rule,),
-        "seed": tuple(range(members)),
-        "warmup": 1,
-    }
-    return make_config(task, settings | sizes)
+    config = make_config(
+        task, {"algorithm": registry.agent(agent).baseline, "rule": rule, "seeds": members, "warmup": 1}
+    )
+    return replace(config, **DQN_SIZES) if agent == "dqn" and config.sight == "vector" else config
 
 
 def build(task: str, agent: str, rule: str, members: int) -> MeasuredPopulation:
     """A population of one agent and rule."""
-    return population(plain(task, probe(recipe(task, "modern")), agent, rule, members))
+    return population(plain(task, agent, rule, members))
 
 
 def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> MeasuredPopulation:  # noqa: B008

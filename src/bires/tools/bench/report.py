@@ -113,7 +113,7 @@ def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> 
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
                 population.close()
-            flops = measure.update_flops(space, measure.plain(task, space, agent, rule, members))
+            flops = measure.update_flops(space, measure.plain(task, agent, rule, members))
             rows.append(
                 {
                     "members": members,
