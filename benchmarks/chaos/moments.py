@@ -86,7 +86,7 @@ def impatient(act: Callable[[], None]) -> None:
     """Workers count as hung after seconds."""
     from bires.envs import helpers
 
-    helpers.PATIENCE_S = 8.0
+    helpers.PATIENCE_S = 12.0
 
 
 MOMENTS = {
