@@ -4,7 +4,7 @@ import optuna
 
 import bires
 
-STEPS = 2_000
+STEPS = 1_000
 SEEDS = 2
 
 
@@ -16,7 +16,7 @@ def objective(trial):
         return not trial.should_prune()  # False stops the run
 
     run = bires.train(
-        "cartpole-balance",
+        "Pendulum-v1",
         critic_lr=trial.suggest_float("critic_lr", 1e-4, 1e-2, log=True),
         seeds=SEEDS,
         steps=STEPS,

@@ -264,13 +264,21 @@ def coverage_page():
     return {(row[0], row[1]): [int(share) for share in row[-1].split(" / ")] for row in rows}
 
 
-def test_the_page_has_the_whole_simulation_and_it_keeps_its_promise(monkeypatch):
-    simulated = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "coverage.py")))
+@pytest.fixture(scope="module")
+def simulated():
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "coverage.py")))
+
+
+def test_the_page_has_the_whole_simulation_and_its_intervals_cover(simulated):
     page = coverage_page()
     assert set(page) == {(name, scores) for name in simulated.QUANTITIES for scores in simulated.SCORES}
     for (name, scores), shares in page.items():
         skewed = name == "IQM of differences" and scores == "log-normal, σ = 1"
         assert min(shares) >= (90 if skewed or name == "probability of improvement, one task" else 93), (name, scores)
+
+
+@pytest.mark.slow
+def test_our_intervals_cover_no_less_than_the_percentile_bootstrap(simulated, monkeypatch):
     monkeypatch.setattr(intervals, "RESAMPLES", 100)
     for name in simulated.QUANTITIES:
         found = simulated.covered(name, 0.5, 5, True, 10, 0)

@@ -127,6 +127,7 @@ QUICK: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr(

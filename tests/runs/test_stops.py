@@ -28,23 +28,29 @@ def in_evaluation(out, step):
 
 
 @pytest.mark.parametrize(
-    ("task", "cohorts", "more"),
+    ("task", "cohorts", "more", "stops"),
     [
-        ("pendulum-swingup", "threads", {"seeds": 2, "eval_episodes": 2}),
-        ("pendulum-swingup", "processes", {"seeds": 2, "eval_episodes": 12}),  # long enough for a message
-        (
-            f"{PROBE}Raises-v0",
-            "threads",
-            {"seed": (5, 10, 7, 46), "eval_episodes": 1},
-        ),  # the first three raise, one in each
+        ("pendulum-swingup", "threads", {"seeds": 2, "eval_episodes": 2}, (0, 30, 60)),
+        # the first three raise, one in each
+        (f"{PROBE}Raises-v0", "threads", {"seed": (5, 10, 7, 46), "eval_episodes": 1}, (0, 30, 60)),
+        pytest.param(
+            "pendulum-swingup",
+            "processes",
+            {"seeds": 2, "eval_episodes": 12},  # long enough for a message
+            (30,),
+            marks=pytest.mark.slow,
+        ),
     ],
+    ids=["threads", "raising", "processes"],
 )
-def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(tmp_path, split, monkeypatch, task, cohorts, more):
+def test_a_run_stopped_in_an_evaluation_ends_as_an_undisturbed_one(
+    tmp_path, split, monkeypatch, task, cohorts, more, stops
+):
     """Also in the first and in the last one, and where environments raise in evaluations."""
     monkeypatch.setattr("bires.training.evaluation.LOOK_S", 0.0)
     config, out = make_config(task, LIMIT | more), tmp_path / "stopped"
     begin_or_continue(config, tmp_path / "calm", Options(workers=0, cohorts=cohorts))
-    for step in (0, 30, 60):
+    for step in stops:
         with pytest.raises(Stopped) as error:
             begin_or_continue(config, out, Options(workers=0, cohorts=cohorts), in_evaluation(out, step))
         assert error.value.step == Store(out).steps()[0] == step

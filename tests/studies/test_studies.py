@@ -1,4 +1,4 @@
-"""Studies as a user runs them: killed, continued, planned, and refused when a part is missing."""
+"""Studies as a user runs them: killed, continued, planned, and refused where another run is."""
 
 import os
 import signal
@@ -13,7 +13,6 @@ from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.studies import plan
-from bires.studies.records import STUDIES, Part, Study
 from bires.studies.run import unfinished
 from tests.helpers import command, typed
 from tests.synthetic import make_run
@@ -91,13 +90,6 @@ def test_bad_input_is_refused(given, answer, tmp_path):
     done = typed(*given, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert answer in done.stderr + done.stdout
-
-
-def test_a_study_whose_parts_are_missing_says_which(monkeypatch, tmp_path):
-    part = Part(("walker-stand",), {"algorithm": ("ddpg", "td9-ddpg"), "eta": (0.1,), "telescope": 3})
-    monkeypatch.setitem(STUDIES, "future", Study("not yet", (part,), 5, "curves"))
-    with pytest.raises(UserError, match="'future' needs td9-ddpg, --telescope, which this version does not have"):
-        plan.jobs("future", "smoke", tmp_path, {})
 
 
 def test_a_folder_with_other_settings_is_refused_before_anything_runs(tmp_path):

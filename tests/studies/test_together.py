@@ -74,6 +74,7 @@ def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, h
         assert not Run(out / task).finished
 
 
+@pytest.mark.slow
 def test_a_lost_process_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     (job,) = study(tmp_path, ("Swimmer",), steps=900, eval_every=300)
     monkeypatch.setattr(together, "LOOK_S", 0.05)

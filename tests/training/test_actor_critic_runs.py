@@ -46,6 +46,7 @@ def test_rules_learn_the_values_of_two_steps(agent, tmp_path):
             assert found[rule] == pytest.approx(value, abs=0.1), (rule, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", OWN)
 def test_the_actor_finds_the_best_action(agent, tmp_path):
     run = bires.train(
@@ -78,7 +79,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, qui
     assert set(found["state/learner.actor_adam.updates"]) == {updates // 2 if agent == "td3" else updates}
 
 
-@pytest.mark.parametrize("agent", OWN)
+@pytest.mark.parametrize("agent", ["td3", pytest.param("sac", marks=pytest.mark.slow)])
 def test_dyna_without_planning_steps_is_the_plain_agent_bit_for_bit(agent, tmp_path, quick):
     mixed = bires.train(
         "Hopper", algorithm=[agent, f"dyna-{agent}"], planning_steps=[0, 1], out=tmp_path / "run", **quick

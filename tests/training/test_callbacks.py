@@ -111,15 +111,15 @@ def test_members_in_other_processes_are_stopped_too(quick, tmp_path, split):
     assert run.members["status"].tolist() == ["stopped", "finished", "stopped"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [("all", "accepted: None"), (7, "members 0 to 0"), (0.5, "accepted: None"), ([True], "accepted: None")],
-)
-def test_an_answer_that_means_nothing_is_refused(quick, tmp_path, answer, message):
-    with pytest.raises(UserError, match=message):
-        bires.train(
-            TASK, out=tmp_path / "run", callback=lambda evaluation: answer if evaluation.step else None, **quick
-        )
+def saying(answer):
+    return lambda evaluation: answer if evaluation.step else None
+
+
+def test_an_answer_that_means_nothing_is_refused(quick, tmp_path):
+    wrong = {"accepted: None": ("all", 0.5, [True]), "members 0 to 0": (7,)}
+    for message, answer in ((message, answer) for message, answers in wrong.items() for answer in answers):
+        with pytest.raises(UserError, match=message):
+            bires.train(TASK, out=tmp_path / "run", callback=saying(answer), **quick)
     assert bires.resume(tmp_path / "run", workers=0, quiet=True).finished, "nothing was lost"
 
 

@@ -27,7 +27,9 @@ VECTORS = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
 PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
-@pytest.mark.parametrize("name", ["ddpg", "dqn", pytest.param("planning", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["ddpg", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dqn", "planning"))]
+)
 def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, request, monkeypatch):
     if name == "ddpg":
         request.getfixturevalue("split")

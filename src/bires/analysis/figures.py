@@ -198,7 +198,7 @@ def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label:
     bend_axis(below)
     without = [name for name, gain in ratios if not np.isfinite(gain.value)]
     notes = [
-        f"left out, as nobody learned them (or the baseline's AUC is 0): {', '.join(without)}" if without else "",
+        f"left out, as no algorithm learned them (or the baseline's AUC is 0): {', '.join(without)}" if without else "",
         f"no bounded interval: {', '.join(unbounded)}" if unbounded else "",
     ]
     lines = [line for note in notes for line in wrap(note, int(13 * wide), break_on_hyphens=False)]

@@ -57,10 +57,13 @@ def totals(panels: Sequence[Panel]) -> list[Total]:
 
 
 def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
-    """Panels that may be counted together: all of one model; then by kind of task, where there are several kinds."""
+    """Panels that may be counted together: of one model and noise; then by kind of task, where there are several."""
     models = dict.fromkeys(model_of(panel) for panel in panels)
     if len(models) > 1:
         return {f"model={model}": once([p for p in panels if model_of(p) == model]) for model in models}
+    noises = dict.fromkeys(panel.runs[0].config.disturb for panel in panels)
+    if len(noises) > 1:
+        return {f"disturb={noise:g}": once([p for p in panels if world_of(p)[1] == noise]) for noise in noises}
     whole = once(panels)
     kinds = dict.fromkeys(scores.kind_of_task(panel.task) for panel in whole)
     if len(kinds) == 1:
@@ -75,13 +78,18 @@ def model_of(panel: Panel) -> str | None:
 
 
 def once(panels: Sequence[Panel]) -> list[Panel]:
-    """Each task once: its panel under the paper's protocol, with the longest curves, of the most members."""
-    best: dict[str, Panel] = {}
+    """Each world once: its panel under the paper's protocol, with the longest curves, of the most members."""
+    best: dict[tuple[str, float], Panel] = {}
     for panel in panels:
-        name = scores.short(panel.task)  # a task may be named by its id, too
-        if name not in best or rank(panel) > rank(best[name]):
-            best[name] = panel
-    return [panel for panel in panels if best[scores.short(panel.task)] is panel]
+        world = world_of(panel)
+        if world not in best or rank(panel) > rank(best[world]):
+            best[world] = panel
+    return [panel for panel in panels if best[world_of(panel)] is panel]
+
+
+def world_of(panel: Panel) -> tuple[str, float]:
+    """The task, which may be named by its id, too, and the noise on its actions."""
+    return scores.short(panel.task), panel.runs[0].config.disturb
 
 
 def rank(panel: Panel) -> tuple[bool, int, int]:

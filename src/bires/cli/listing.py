@@ -12,7 +12,6 @@ from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
 from bires.settings.config import flag
 from bires.settings.tables import SettingRow, tables
-from bires.studies.plan import missing
 from bires.studies.records import STUDIES
 
 
@@ -20,7 +19,7 @@ def algorithms() -> Iterator[str]:
     for spec in AGENTS.values():
         sees = " or ".join(spec.run)
         yield f"  {spec.title}: {spec.actions} actions, sees {sees}; compared with {spec.baseline}"
-        yield from (f"    {name:14}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
+        yield from (f"    {name:15}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
     yield "  and every RULE-AGENT, such as qrc-td3: see `bires list rules`"
 
 
@@ -66,9 +65,7 @@ def facts(row: SettingRow) -> str:
 
 
 def studies() -> Iterator[str]:
-    for name, study in STUDIES.items():
-        waiting = missing(study)
-        yield f"  {name:10}{study.summary}" + (f" (not yet: {', '.join(waiting)})" if waiting else "")
+    yield from (f"  {name:11}{study.summary}" for name, study in STUDIES.items())
 
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {

@@ -28,7 +28,7 @@ class Imagined(NamedTuple):
     reward: jax.Array
     next_observation: jax.Array
     each: jax.Array | None = None
-    """Every learned model's next observation, (depth, width, models, batch, ·); None: nobody reads it."""
+    """Every learned model's next observation, (depth, width, models, batch, ·); None: nothing reads it."""
 
 
 @dataclass(frozen=True)

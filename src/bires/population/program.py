@@ -75,7 +75,7 @@ class Program:
     update_every: int
     planning: Planning | None = None
     learning: Learning | None = None
-    """How models are learned; None: nobody plans, or the simulator is the model."""
+    """How models are learned; None: no member plans, or the simulator is the model."""
     normalised: bool = False
     """Whether learners keep the moments of their observations."""
 

@@ -111,6 +111,15 @@ def gain(label: str) -> Claim:
     return Claim(f"{label} scores higher than without residual updates (mean difference over tasks)", "", measure)
 
 
+def at_noise(level: float, claim: Claim) -> Claim:
+    """A claim about runs whose actions are disturbed by so much."""
+
+    def measure(panels: Sequence[Panel]) -> Finding:
+        return claim.measure([panel for panel in panels if panel.runs[0].config.disturb == level])
+
+    return Claim(f"{claim.statement}; noise {level:g}", claim.paper, measure)
+
+
 def pairs_of(panels: Sequence[Panel], label: str, over: str, task: str | None) -> list[totals.Pair]:
     """Two kinds, on one task or on all that have both."""
     return [

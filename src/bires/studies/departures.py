@@ -11,7 +11,7 @@ from bires.analysis.totals import model_of
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.studies.records import Study
+from bires.studies.study import Study
 
 SUBJECT = ("task", "algorithm", "eta", "planning_eta", "seed", "log_every", "model")
 """Settings that are the study's subject, or do not touch a curve."""

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bires.agents import registry
-from bires.errors import UserError, unknown
-from bires.planning import registry as planners
+from bires.errors import unknown
 from bires.runs.run import Run
 from bires.runs.tables import read_csv
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.validation import validate
-from bires.studies.records import SCALES, STUDIES, Part, Study
+from bires.studies.records import STUDIES
+from bires.studies.study import SCALES, Part, Study
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,6 @@ def get(name: str) -> Study:
 def jobs(name: str, scale: str, out: Path, overrides: Mapping[str, Any]) -> list[Job]:
     """The populations of a study. ``overrides`` are the user's settings; they replace those of study and scale."""
     study = get(name)
-    require(name, study)
     return [
         Job(config_of(study, part, scale, task, overrides), out / (task.replace("/", "-") + part.suffix))
         for part in study.parts
@@ -85,23 +82,3 @@ def default_out(name: str, scale: str) -> Path:
 def report_folder(name: str, out: Path) -> Path:
     """Where a study's figures go, beside its runs."""
     return out / ("report" if get(name).runs_of is None else f"report-{name}")
-
-
-def missing(study: Study) -> list[str]:
-    """Algorithms and settings a study needs and this version lacks."""
-    known = registry.algorithms()
-    names = [name for part in study.parts for name in part.settings["algorithm"] if name not in known]
-    own = [*planners.SETTINGS, *(one for spec in registry.AGENTS.values() for one in spec.settings)]
-    accepted = {*configs.types(), *(one.name for one in own)}
-    settings = [configs.flag(key) for part in study.parts for key in part.settings if key not in accepted]
-    return list(dict.fromkeys([*names, *settings]))
-
-
-def require(name: str, study: Study) -> None:
-    lacking = missing(study)
-    if lacking:
-        ready = [other for other, record in STUDIES.items() if not missing(record)]
-        raise UserError(
-            f"The study {name!r} needs {', '.join(lacking)}, which this version does not have (see `bires list "
-            f"algorithms`). Studies that run here: {', '.join(ready)}."
-        )

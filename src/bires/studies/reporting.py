@@ -17,7 +17,8 @@ from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.studies import plan
 from bires.studies.departures import departures
-from bires.studies.records import STUDIES, Part, Study
+from bires.studies.records import STUDIES
+from bires.studies.study import Part, Study
 
 WITH_A_NAME = ("--out", "--ray")
 """Flags of `bires reproduce` whose value may read like a study."""

@@ -75,7 +75,7 @@ class TrainingLoop:
                 if self.due:
                     self._evaluate(stop)
                     self.save()
-                if self.step >= config.steps or (self.step % config.eval_every == 0 and self._nobody_left):
+                if self.step >= config.steps or (self.step % config.eval_every == 0 and self._all_out):
                     break
                 until = min(
                     config.steps,
@@ -141,7 +141,7 @@ class TrainingLoop:
         self.require_ours()
         self._write_members()
         who = f"member{'s' if len(chosen) > 1 else ''} {', '.join(map(str, chosen))}"
-        rest = "no member is left" if self._nobody_left else "the others go on"
+        rest = "no member is left" if self._all_out else "the others go on"
         self.options.say(f"the callback stopped {who} at step {self.step}; {rest}")
 
     @property
@@ -150,7 +150,7 @@ class TrainingLoop:
         return self.diverged | self.stopped
 
     @property
-    def _nobody_left(self) -> bool:
+    def _all_out(self) -> bool:
         """Whether a callback ended the run: it stopped the members that had not diverged."""
         return bool(self.stopped) and len(self.gone) == len(self.plan.members)
 

@@ -125,7 +125,7 @@ function drawBars(area, label) {
   const mine = data.rows.filter((row) => row.kind === label && row.improvement);
   const all = mine.filter((row) => known(row.improvement.value)).sort((a, b) => b.improvement.value - a.improvement.value);
   const without = mine.filter((row) => !known(row.improvement.value)).map((row) => row.task);
-  const note = make("p", { class: "notes" }, without.length ? `Left out, as nobody learned them or the baseline’s area is zero: ${without.join(", ")}.` : "");
+  const note = make("p", { class: "notes" }, without.length ? `Left out, as no algorithm learned them or the baseline’s area is zero: ${without.join(", ")}.` : "");
   if (!all.length) { area.replaceChildren(note); return; }
   const width = Math.min(960, area.clientWidth || 900), line = 22, height = all.length * line + 44, letter = 7.2;
   const texts = all.map((row) => (width > 640 ? spread(row.improvement, percent) : percent(row.improvement.value)));
@@ -172,7 +172,7 @@ function totals() {
   body.append(table(columns.map(([name]) => name), compared.map((t) => columns.map(([, cell]) => cell(t))), { text: kinds.length > 1 ? [0, 1, columns.length - 1] : [0, 1] }));
   body.append(make("p", { class: "notes" }, `Each algorithm against its baseline. P(better): the probability that a run has a larger score than one of the baseline. Differences are of normalised scores: a score is the mean of a curve divided by the task’s scale (DMControl 1000; see the table below). 95 % intervals: bootstrap over runs, stratified by task, widened for few runs; paired where both algorithms have the same seeds${kinds.length === 1 ? ` (here: ${kinds[0]})` : ""}; Wilson’s for divergence. IQM: the mean of the middle half of the tasks.`));
   body.append(make("h3", {}, "The ratio of AUCs, over the tasks that some algorithm learned, and what Q believes"));
-  body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: nobody learned them", "Q − return"],
+  body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: not learned", "Q − return"],
     compared.map((t) => [t.tasks, t.kind, `${t.learned} of ${t.count}`, spread(t.median_improvement, percent), spread(t.mean_improvement, percent), folded(t.left_out ? t.left_out.split("; ") : []), known(t.overestimation) ? signed({ value: t.overestimation }) : "–"]), { text: [0, 1, 5], prose: [5] }));
   body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training. Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
   const { lines: drawn, levels } = data.profiles;

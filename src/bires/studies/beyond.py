@@ -1,0 +1,159 @@
+"""Studies of questions that the paper does not ask: the agents of today, noise, rivals of its rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bires.envs.minatar import CHANNELS
+from bires.studies.claims import Claim, at_noise, better, gain
+from bires.studies.study import Part, Study
+
+MODERN_TASKS = (
+    "cartpole-swingup_sparse",
+    "ball_in_cup-catch",
+    "reacher-hard",
+    "finger-spin",
+    "cheetah-run",
+    "walker-run",
+    "hopper-stand",
+    "fish-swim",
+)
+"""Sparse, 0/1 and graded rewards; swing-up, reaching, manipulation, swimming and walking."""
+MODERN_AGENTS = ("ddpg", "td3", "sac")
+MODERN = {"protocol": "modern", "steps": 200_000, "eval_every": 10_000, "eval_episodes": 4}
+NORMS = {False: "", True: " layer_norm"}
+"""Whether critics are normalised → what labels add."""
+SUCCESSORS = [(successor, fresh) for successor in ("min", "own") for fresh in (False, True)]
+
+
+def modern_parts() -> tuple[Part, ...]:
+    """One population for each agent, with and without layer normalisation."""
+    return tuple(
+        Part(
+            MODERN_TASKS,
+            MODERN | {"algorithm": (agent, f"bi-res-{agent}"), "eta": (0.05, 0.2), "layer_norm": norm},
+            f"-{agent}" + "-norm" * norm,
+        )
+        for agent in MODERN_AGENTS
+        for norm in NORMS
+    )
+
+
+def successor_parts() -> tuple[Part, ...]:
+    """One population for each agent and each form of the forward term."""
+    return tuple(
+        Part(
+            ("walker-run", "finger-spin"),
+            MODERN
+            | {"algorithm": (agent, f"bi-res-{agent}"), "eta": (0.2,)}
+            | {"forward_successor": successor, "fresh_action": fresh},
+            f"-{agent}-{successor}" + "-fresh" * fresh,
+        )
+        for agent in ("td3", "sac")
+        for successor, fresh in SUCCESSORS
+    )
+
+
+NOISY_TASKS = ("walker-walk", "Hopper")
+NOISES = (0.0, 0.1, 0.3)
+"""σ of the noise on actions, which lie in [−1, 1]."""
+NOISY: dict[str, Any] = {
+    "algorithm": ("ddpg", "bi-res-ddpg", "res-ddpg", "double-res-ddpg", "qrc-ddpg"),
+    "eta": (0.05, 0.2),
+    "planning_eta": (0.05, 0.2),
+    "model": "oracle",
+    "protocol": "modern",
+    "steps": 100_000,
+    "eval_every": 5_000,
+    "eval_episodes": 5,
+}
+TRUST = 10.0
+"""σ_Q of the adaptive η: models that disagree by so much about a successor's value halve it."""
+ADAPTIVE: dict[str, Any] = {
+    "algorithm": ("ddpg", "res-dyna-ddpg"),
+    "planning_eta": (0.05, 0.2),
+    "planning_trust": (0.0, TRUST),
+    "model": "learned",
+    "ensemble": 3,
+    "protocol": "modern",
+    "steps": 100_000,
+    "eval_every": 5_000,
+    "eval_episodes": 5,
+}
+GAMES = tuple(f"MinAtar/{game}" for game in CHANNELS)
+RIVALS = ("dqn", "bi-res-dqn", "convergent-dqn", "minto-dqn", "qrc-dqn")
+SMALL_GAMES: dict[str, Any] = {"protocol": "modern", "steps": 500_000, "eval_every": 25_000, "eval_episodes": 10}
+
+
+def noisy_claims() -> tuple[Claim, ...]:
+    """Whether residual updates help at each level of noise, and whether a second successor mends what noise does."""
+    return tuple(
+        at_noise(noise, claim)
+        for noise in NOISES
+        for claim in (
+            gain("bi-res-ddpg(0.05)"),
+            gain("res-ddpg(0.2)"),
+            gain("double-res-ddpg(0.2)"),
+            gain("qrc-ddpg"),
+            better("double-res-ddpg(0.2)", "res-ddpg(0.2)"),
+        )
+    )
+
+
+BEYOND: dict[str, Study] = {
+    "modern": Study(
+        "beyond the paper: do residual updates help TD3 and SAC, and critics with layer normalisation?",
+        modern_parts(),
+        seeds=5,
+        figure="effects",
+        claims=tuple(
+            gain(f"bi-res-{agent}({eta:g}){norm}")
+            for agent in MODERN_AGENTS
+            for norm in NORMS.values()
+            for eta in (0.05, 0.2)
+        ),
+    ),
+    "successors": Study(
+        "beyond the paper: the forward term of Bi-Res-TD3 and Bi-Res-SAC, with the smallest or each critic's own value",
+        successor_parts(),
+        seeds=5,
+        figure="effects",
+        claims=tuple(
+            gain(f"bi-res-{agent}(0.2)" + " forward_successor=own" * (successor == "own") + " fresh_action" * fresh)
+            for agent in ("td3", "sac")
+            for successor, fresh in SUCCESSORS
+        ),
+    ),
+    "stochastic": Study(
+        "beyond the paper: one and two successor samples, and QRC, where actions are disturbed",
+        tuple(Part(NOISY_TASKS, NOISY | {"disturb": noise}, f"-noise-{noise:g}") for noise in NOISES),
+        seeds=5,
+        figure="effects",
+        claims=noisy_claims(),
+    ),
+    "adaptive": Study(
+        "beyond the paper: η of imagined updates, fixed or smaller where learned models disagree",
+        (Part(("HalfCheetah", "Swimmer"), ADAPTIVE),),
+        seeds=5,
+        figure="curves",
+        claims=tuple(
+            better(f"res-dyna-ddpg(0.2) planning_trust={TRUST:g}", over, task)
+            for task in ("HalfCheetah", "Swimmer")
+            for over in (*(f"res-dyna-ddpg({eta:g}) planning_trust=0" for eta in (0.2, 0.05)), "ddpg")
+        ),
+    ),
+    "minatar": Study(
+        "beyond the paper: DQN, Double DQN and the rules' rivals on MinAtar's five games",
+        (
+            Part(GAMES, SMALL_GAMES | {"algorithm": RIVALS, "eta": (0.05,)}),
+            Part(GAMES, SMALL_GAMES | {"algorithm": ("dqn",), "double_q": True}, "-double"),
+        ),
+        seeds=5,
+        figure="effects",
+        claims=(
+            *(gain(f"{rule}-dqn") for rule in ("convergent", "minto", "qrc")),
+            gain("bi-res-dqn(0.05)"),
+            better("dqn double_q", "dqn"),
+        ),
+    ),
+}
