@@ -17,9 +17,11 @@ help:  ## what can be typed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: .venv/.ok  ## train DDPG and Bi-Res-DDPG side by side for a few minutes and show the curve
-	$(BIN)/bires compare cartpole-swingup --seeds 3 --steps 12000 --warmup 1000 --eval-every 2000 --eval-episodes 3 \
-	  --tau 5e-3 --actor-lr 1e-3 --noise 1 --hidden 128 128 --out runs/demo
+demo: .venv/.ok  ## train DDPG and Bi-Res-DDPG side by side and show the curves: two minutes
+	$(BIN)/bires compare InvertedPendulum-v5 --seeds 10 --steps 5000 --warmup 1000 --eval-every 1000 --eval-episodes 3 \
+	  --hidden 64 64 --actor-lr 1e-3 --tau 5e-3 --out runs/demo
+	@echo "A return is the number of steps for which the pole stays up. Bi-Res-DDPG keeps it up longer: with some seeds DDPG lets it"
+	@echo "fall at once (a return of 2). On 20 other seeds 12 of DDPG and none of Bi-Res-DDPG ended so: results/README.md."
 
 test: .venv/.dev  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
@@ -51,8 +53,9 @@ chaos-long: .venv/.ok  ## the same with 500 faults, and with more agents and pla
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md
 
-pages: .venv/.ok  ## rebuild docs/settings.md from the settings of agents, planners and environments
+pages: .venv/.dev  ## rebuild docs/settings.md from the settings, and what the snippets of docs/snippets.md print
 	$(BIN)/python -m bires.cli.settings_page docs/settings.md
+	$(BIN)/python -m tests.test_snippets
 
 docs: .venv/.dev  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -81,6 +81,7 @@ def test_a_run_sums_itself_up(tmp_path):
     assert found["improvement"][1] == pytest.approx(areas[1] / areas[0] - 1)
     assert found["improvement_low"][1] < found["improvement"][1] < found["improvement_high"][1]
     figure = run.figure()
+    assert figure._repr_png_().startswith(b"\x89PNG")  # a notebook shows it, without pyplot
     figure.savefig(tmp_path / "curves.png")
     assert [ax.get_title() for ax in figure.axes] == ["walker-stand"]
 

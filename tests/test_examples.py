@@ -1,7 +1,9 @@
-"""The scripts in examples/: each runs as it stands, but for fewer steps."""
+"""The scripts and the notebook in examples/: each runs as it stands, but for fewer steps."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from bires.rules import RULES
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+NOTEBOOK = EXAMPLES / "first_steps.ipynb"
 LINES = 40
 
 
@@ -24,14 +27,24 @@ def elsewhere(tmp_path, monkeypatch):
     RULES.update(before)
 
 
+def shorter(source: str) -> str:
+    """The code with fewer steps."""
+    found, count = re.subn(r"^STEPS = [\d_]+$", "STEPS = 200", source, flags=re.MULTILINE)
+    assert count == 1, "the number of steps is a constant at the top"
+    return found
+
+
+def notebook_cells() -> list[dict[str, Any]]:
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_an_example_runs(script, elsewhere, capsys):
     source = (EXAMPLES / script).read_text(encoding="utf-8")
     if "import optuna" in source:
         pytest.importorskip("optuna")
-    shorter, found = re.subn(r"^STEPS = [\d_]+$", "STEPS = 200", source, flags=re.MULTILINE)
-    assert found == 1, "the number of steps is a constant at the top"
-    exec(compile(shorter, script, "exec"), {"__name__": "__main__"})
+    exec(compile(shorter(source), script, "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.strip(), "an example says what it found"
     assert list(elsewhere.glob("runs/*/evaluations.csv"))
 
@@ -41,3 +54,27 @@ def test_an_example_is_short_and_listed(script):
     lines = (EXAMPLES / script).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= LINES
     assert f"({script})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_cells_of_the_notebook_run_in_order(elsewhere, capsys):
+    """Its code alone, in this process: no kernel is started."""
+    source = "\n".join("".join(cell["source"]) for cell in notebook_cells())
+    exec(compile(shorter(source), NOTEBOOK.name, "exec"), {"__name__": "__main__"})
+    assert "return" in capsys.readouterr().out
+    assert list(elsewhere.glob("runs/*/evaluations.csv"))
+
+
+def test_the_notebook_shows_what_its_cells_gave():
+    """The first only imports; every other was executed, in order, without an error, and shows something."""
+    first, *others = notebook_cells()
+    assert [cell["execution_count"] for cell in (first, *others)] == list(range(1, len(others) + 2))
+    for cell in others:
+        kinds = [output["output_type"] for output in cell["outputs"]]
+        assert kinds
+        assert "error" not in kinds
+    shown = [kind for cell in others for output in cell["outputs"] for kind in output.get("data", ())]
+    assert {"image/png", "text/html"} <= set(shown)
+
+
+def test_the_notebook_holds_no_path_of_a_machine():
+    assert not re.search(r"/(home|root|tmp|work)/", NOTEBOOK.read_text(encoding="utf-8"))

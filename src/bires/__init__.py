@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from bires.api.results import load as load
     from bires.api.results import play as play
     from bires.api.results import report as report
+    from bires.api.studies import Reproduction as Reproduction
+    from bires.api.studies import reproduce as reproduce
     from bires.api.training import compare as compare
     from bires.api.training import resume as resume
     from bires.api.training import train as train
+    from bires.api.tuning import tune as tune
     from bires.errors import UserError as UserError
     from bires.settings.options import Stopped as Stopped
     from bires.training.callbacks import Evaluation as Evaluation
@@ -34,13 +37,16 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
     **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
+    **dict.fromkeys(("Reproduction", "reproduce"), "bires.api.studies"),
     "Evaluation": "bires.training.callbacks",
+    "tune": "bires.api.tuning",
     "Stopped": "bires.settings.options",
     "UserError": "bires.errors",
 }
 __all__ = [
     "Evaluation",
     "Report",
+    "Reproduction",
     "Run",
     "Stopped",
     "UserError",
@@ -50,9 +56,11 @@ __all__ = [
     "load",
     "play",
     "report",
+    "reproduce",
     "resume",
     "rules",
     "train",
+    "tune",
 ]
 
 

@@ -6,8 +6,9 @@ from PIL import Image
 from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
-from bires.analysis.names import elided, file_name
+from bires.analysis.names import file_name
 from bires.envs.tasks import SHORT
+from bires.machine.terminal import elided
 from bires.settings.keywords import changed
 from tests.synthetic import PAIR, make_run, three_runs
 

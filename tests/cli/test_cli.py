@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bires.runs.tables import read_csv
-from bires.training.display import some
 from tests.helpers import command, doomed, typed
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
@@ -177,19 +176,6 @@ def test_list_shows_algorithms_rules_tasks_and_studies():
     assert done.returncode == 0
     for name in ("bi-res-ddpg", "td", "humanoid-run", "HalfCheetah", "linear"):
         assert name in done.stdout
-
-
-def test_a_line_shows_the_baseline_and_the_best_kinds():
-    few = {f"kind({i})": float(i) for i in range(5)}
-    assert some(few) == [f"kind({i}) {i}.0" for i in range(5)]
-    assert some({**few, "kind(5)": 5.0, "kind(6)": 6.0}) == [
-        "kind(0) 0.0",
-        "kind(6) 6.0",
-        "kind(5) 5.0",
-        "kind(4) 4.0",
-        "kind(3) 3.0",
-        "and 2 below",
-    ]
 
 
 @pytest.mark.slow

@@ -32,6 +32,10 @@ def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
     assert "by agent" not in said.stdout
 
 
+def test_of_a_flag_that_is_typed_twice_the_last_counts():
+    assert typed("train", "walker-stand", "--batch", "32", "--batch", "64", "--help").returncode == 0
+
+
 def test_what_is_shown_is_not_taken_as_given(tmp_path):
     """A short run is evaluated at its end, unless --eval-every was typed."""
     words = ["--steps", "40", "--warmup", "20", "--hidden", "16", "16", "--eval-episodes", "1", "--workers", "0"]
@@ -49,6 +53,8 @@ def test_what_is_shown_is_not_taken_as_given(tmp_path):
         (["walker-stand", "--n-envs", "8"], "use --seeds (more members, each"),
         (["--env-id", "CartPole-v1"], "the task comes first, without a name, as in `bires train CartPole-v1`"),
         (["walker-stand", "--buffer-size", "1e6"], "use --replay."),
+        (["walker-stand", "--batch", "32", "64"], "--batch was given 32 64; it cannot vary within one program"),
+        (["walker-stand", "--algorithm", "td3", "--critics", "1", "2"], "--critics was given 1 2; it cannot vary"),
     ],
 )
 def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path):

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import bires
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.studies import plan
+from bires.studies.records import STUDIES
+from bires.studies.reporting import study_of
+from bires.studies.reproducing import Request, as_command
 from bires.studies.run import unfinished
 from tests.helpers import command, typed
 from tests.synthetic import make_run
@@ -98,3 +102,39 @@ def test_a_folder_with_other_settings_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(UserError, match=r"another configuration(.|\n)*--steps: 400 there, 200 now"):
         unfinished(jobs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["Hopper"]
+
+
+def test_python_reproduces_a_study_as_the_command_does(tmp_path):
+    """Its population is there already, so that only the report is made."""
+    request = Request("mujoco", "smoke", ("Hopper",), {"seeds": 2}, tmp_path / "out")
+    [job] = request.jobs()
+    before = list(sys.argv)
+    with as_command(request):
+        made = make_run(job.path, job.config)
+    assert sys.argv == before
+    assert study_of(made) == "mujoco", "a later report knows what the run was made for"
+    found = bires.reproduce("mujoco", scale="smoke", task="Hopper", seeds=2, out=tmp_path / "out", quiet=True)
+    assert [run.path for run in found.runs] == [job.path]
+    assert isinstance(found.runs[0], bires.Run)
+    assert found.path == tmp_path / "out" / "report-mujoco" / "report.html"
+    assert found.path.is_file()
+    assert len(found.claims) == len(STUDIES["mujoco"].claims)
+    assert set(found.claims["answer"]) <= {"yes", "no", "open", "not measured", "–"}
+    assert request.command() in found.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"study": "linear", "steps": 10}, "^steps was given; the study linear takes scale and out alone"),
+        ({"study": "auk"}, "Did you mean 'auc'"),
+        ({"study": "auc", "scale": "tiny"}, "^scale was given 'tiny'; accepted: smoke, small, paper"),
+        ({"study": "auc", "task": "Pendulum-v1"}, "Unknown task of this study"),
+        ({"study": "auc", "ray": "local", "minutes": 3}, "^Both ray and minutes=3 were given"),
+        ({"study": "auc", "seeds": 0}, "seeds=0|seeds was given 0"),
+    ],
+)
+def test_python_refuses_what_the_command_refuses(arguments, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        bires.reproduce(out=tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ from bires.cli import main
 from bires.envs.adapter import recipe
 from bires.envs.render import Film
 from bires.errors import UserError
-from bires.tools import video
+from bires.tools import playing, video
 
 DRAWN = "tests.environments:bires-test/Drawn-v0"
 
@@ -94,7 +94,7 @@ def test_no_working_gl_library_says_what_to_install(tmp_path, monkeypatch):
 
 def test_an_environment_that_cannot_draw_is_refused(run, tmp_path, monkeypatch):
     plain = recipe("tests.environments:bires-test/ConstantReward-v0", "modern").build()
-    monkeypatch.setattr(video, "load_actor", lambda *_: (plain, None))
+    monkeypatch.setattr(playing, "load_actor", lambda *_: (plain, None))
     with pytest.raises(UserError, match="cannot be drawn: its metadata"):
         video.play(run, 0, 0, tmp_path / "a.gif")
 

@@ -57,7 +57,8 @@ def test_a_stopped_member_is_frozen_and_the_others_do_not_notice(quick, tmp_path
     [kind] = collect([run])[0].kinds
     assert kind.steps[-1] == 60
     assert kind.returns[1, -1] == rows["return_mean"][rows["member"] == 1][-1]
-    assert kind.diverged == 0
+    assert (kind.diverged, kind.stopped) == (0, 1)
+    assert run.summary()["stopped"].tolist() == [1]
     assert run.evaluate(episodes=1, members=1)["return_mean"].shape == (1,)
 
 
@@ -132,9 +133,10 @@ def test_what_a_callback_raises_reaches_the_caller(quick, tmp_path):
 
 def test_the_command_line_finds_a_callback_by_its_name(tmp_path):
     words = [TASK, "--steps", "60", "--warmup", "20", "--eval-every", "20", "--eval-episodes", "1"]
-    words += ["--hidden", "16", "16", "--batch", "8", "--workers", "0", "--quiet", "--out", str(tmp_path / "run")]
+    words += ["--hidden", "16", "16", "--batch", "8", "--workers", "0", "--out", str(tmp_path / "run")]
     said = typed("train", *words, "--seeds", "2", "--callback", "tests.training.test_callbacks:second_at_20")
     assert said.returncode == 0, said.stderr
+    assert "2 (1 stopped)" in said.stdout
     run = bires.load(tmp_path / "run")
     assert run.members["status"].tolist() == ["finished", "stopped"]
     assert run.manifest["callback"] == "tests.training.test_callbacks:second_at_20"

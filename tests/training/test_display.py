@@ -1,11 +1,16 @@
-"""Speed and time left, as they are shown."""
+"""Speed, time left and returns, as they are shown."""
+
+import io
 
 import pytest
+from rich.console import Console
 
 from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Progress
-from bires.training.display import Meter, line
+from bires.settings.searching import Search, searched
+from bires.settings.tuning import ranges_of
+from bires.training.display import Display, Meter, lines
 
 
 def meter(clock, **settings):
@@ -24,7 +29,7 @@ def test_the_speed_of_the_warm_up_does_not_count_for_updates():
     clock[0] = 1.0
     warm = shown.numbers(progress(2000))
     assert (warm["steps_per_second"], warm["updates_per_second"], warm["seconds_left"]) == (4000, 0, None)
-    assert "left" not in line(warm)
+    assert "left" not in lines(warm, 100)[0]
     clock[0] = 11.0  # from here on 100 steps a second of each of two members
     assert shown.numbers(progress(3000))["steps_per_second"] == pytest.approx(200)
     clock[0] = 21.0
@@ -45,3 +50,62 @@ def test_the_time_left_counts_evaluations_and_the_speed_does_not():
         found = shown.numbers(progress(step, evaluated=True))
     assert found["steps_per_second"] == pytest.approx(200)
     assert found["seconds_left"] == pytest.approx(6 * 15, abs=15)
+
+
+def numbers(**changed):
+    """What a meter says in the middle of a long run of twelve kinds."""
+    usual = {"step": 1_500_000, "steps": 2_000_000, "training": 36, "steps_per_second": 7200.0}
+    usual |= {"updates_per_second": 3600.0, "seconds_left": 5025, "diverged": 2, "stopped": 10}
+    return usual | {"returns": {f"kind-{i}-with-a-name({i / 10})": 100.0 * i for i in range(12)}} | changed
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("kinds", [0, 1, 3, 12])
+def test_no_line_is_wider_than_the_terminal(width, kinds):
+    few = dict(list(numbers()["returns"].items())[:kinds])
+    found = lines(numbers(returns=few), width)
+    assert all(len(line) <= width for line in found)
+    assert found[0].startswith("step 1,500,000 / 2,000,000")
+    assert sum(line.count("name(") for line in found) >= min(kinds, 2)
+
+
+def test_steps_of_a_member_and_of_all_are_not_mixed():
+    [line] = lines(numbers(returns={"ddpg": 1.0}, diverged=0, stopped=0), 100)
+    assert line == "step 1,500,000 / 2,000,000  200 steps/s, 100 updates/s × 36 members  1:23:45 left  ddpg 1.0"
+    [alone] = lines(numbers(returns={}, training=1, steps_per_second=200.0, diverged=0, stopped=0), 100)
+    assert "members" not in alone
+
+
+def test_where_not_all_fit_the_first_and_the_best_are_shown():
+    *_, returns = lines(numbers(), 100)
+    assert returns.startswith("  kind-0-with-a-name(0.0) 0.0  kind-11-with-a-name(1.1) 1100.0")
+    assert returns.endswith("and 10 below")
+
+
+def test_a_search_shows_its_best_trials():
+    config = make_config("pendulum-swingup", {"algorithm": "ddpg", "steps": 10_000, "warmup": 10, "seed": (0, 1)})
+    config = searched(config, Search(ranges_of({"tau": (0.1, 0.9)}), trials=2))
+    found = Meter(config, grid.members(config)).numbers(Progress(0, 10_000, {0: 1.0, 1: 3.0, 2: 5.0, 3: 5.0}, {}, True))
+    assert list(found["returns"].values()) == [5.0, 2.0]
+    assert all(name.startswith("ddpg tau=0.") for name in found["returns"])
+
+
+def test_a_quiet_display_prints_nothing(capsys, tmp_path):
+    config = make_config("pendulum-swingup", {"algorithm": "ddpg"})
+    with Display(quiet=True) as display:
+        display.begin(config, grid.members(config), tmp_path)
+        display.report(progress(0, evaluated=True))
+        display.tick(1)
+        display.say("something")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_moves_between_logs(tmp_path):
+    config = make_config("pendulum-swingup", {"algorithm": "ddpg", "steps": 1000, "warmup": 10})
+    with Display() as display:
+        display.console = Console(file=(screen := io.StringIO()), force_terminal=True, width=60)
+        display.begin(config, grid.members(config), tmp_path)
+        display.tick(250)
+        display.tick(750)
+    assert "75%" in screen.getvalue()
+    assert "━" in screen.getvalue()

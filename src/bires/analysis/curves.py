@@ -31,7 +31,7 @@ EARLY = ("diverged", "stopped")
 """How members are that ended before their run; their curves go on as they ended."""
 ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
-POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma")
+POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma", "tuning")
 
 
 def baselines(algorithm: str) -> tuple[str, ...]:
@@ -86,6 +86,8 @@ class Curves:
     """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
     lengths: np.ndarray
     """… their mean length: (members × points)."""
+    stopped: int
+    """Members that a callback or a search ended; their curves go on as they ended."""
 
     @property
     def diverged(self) -> int:
@@ -245,6 +247,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         frozenset(rows[0]["varied"]),
         q,
         lengths,
+        sum(row["status"] == "stopped" for row in there),
     )
 
 

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -46,9 +46,13 @@ class Subject:
     """Step → name → value."""
 
 
+LIBRARIES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
+PROJECT = "bires"
+
+
 def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
     """Writes the members of some runs; returns what to type to see them."""
-    library = require({"tensorboard": "tensorboardX", "wandb": "wandb"}[to], to)
+    library = require(LIBRARIES[to], to, "--to")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -61,11 +65,11 @@ def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
     return f"{len(found)} members, offline; upload them with `wandb sync {out / 'wandb'}/offline-run-*`"
 
 
-def require(library: str, extra: str) -> Any:
+def require(library: str, extra: str, flag: str) -> Any:
     try:
         return importlib.import_module(library)
     except ImportError as error:
-        raise UserError(f"--to {extra} needs {library} ({error}): `pip install 'bires[{extra}]'`.") from error
+        raise UserError(f"{flag} {extra} needs {library} ({error}): `pip install 'bires[{extra}]'`.") from error
 
 
 def subjects(runs: Sequence[Run]) -> list[Subject]:
@@ -120,16 +124,26 @@ def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
         path = folder / f"events.out.tfevents.{one.start:.0f}.{one.id}"
         with tempfile.TemporaryDirectory(dir=out, prefix=".part-") as aside:
             writer = library.SummaryWriter(aside)
-            writer.add_text("about", f"```json\n{json.dumps(one.about, indent=2)}\n```", 0, walltime=one.start)
+            add_about(writer, one)
             for step, values in one.points:
-                for name, value in values.items():
-                    writer.add_scalar(name, value, step, walltime=one.start)
+                add_step(writer, step, values, one.start)
             writer.close()
             (written,) = Path(aside).iterdir()
             for old in out.glob(f"*/*/*/events.out.tfevents.*.{one.id}"):
                 remove(old, out)
             folder.mkdir(parents=True, exist_ok=True)
             written.replace(path)
+
+
+def add_about(writer: Any, one: Subject) -> None:
+    """The settings of a member, as text."""
+    writer.add_text("about", f"```json\n{json.dumps(one.about, indent=2)}\n```", 0, walltime=one.start)
+
+
+def add_step(writer: Any, step: int, values: Mapping[str, float], when: float | None = None) -> None:
+    """The values of a step, with a time; None: now."""
+    for name, value in values.items():
+        writer.add_scalar(name, value, step, walltime=when)
 
 
 def remove(path: Path, upto: Path) -> None:
@@ -145,22 +159,20 @@ def remove(path: Path, upto: Path) -> None:
 
 
 def to_wandb(library: Any, found: Sequence[Subject], out: Path, project: str) -> None:
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # offline means offline
-    settings = library.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
     for one in found:
-        for old in (out / "wandb").glob(f"offline-run-*-{one.id}"):
-            shutil.rmtree(old)
-        run = library.init(
-            project=project,
-            id=one.id,
-            name=one.name,
-            group=one.group,
-            job_type=one.task,
-            config=one.about,
-            dir=str(out),
-            mode="offline",
-            settings=settings,
-        )
+        run = begin_wandb(library, one, out, project=project, mode="offline")
         for step, values in one.points:
             run.log(values, step=step)
         run.finish()
+
+
+def begin_wandb(library: Any, one: Subject, out: Path, **more: Any) -> Any:
+    """A member's W&B run, in place of what was there; offline unless ``more`` or WANDB_MODE says otherwise."""
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # offline means offline
+    mode = os.environ.get("WANDB_MODE", "offline")
+    settings = library.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True)
+    for old in (out / "wandb").glob(f"offline-run-*-{one.id}"):
+        shutil.rmtree(old)
+    usual = {"project": os.environ.get("WANDB_PROJECT", PROJECT), "mode": mode, "settings": settings, "dir": str(out)}
+    about = {"id": one.id, "name": one.name, "group": one.group, "job_type": one.task, "config": one.about}
+    return library.init(**{**usual, **about, **more})

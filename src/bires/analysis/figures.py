@@ -16,9 +16,9 @@ import numpy as np
 
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import Estimate
-from bires.analysis.names import elided
 from bires.analysis.pictures import plain_text, write
 from bires.analysis.statistics import mean_and_error
+from bires.machine.terminal import elided
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette."""
@@ -135,13 +135,13 @@ def legend_text(kind: Curves, names: dict[str, str]) -> str:
 
 def grid(count: int) -> tuple[Any, list[Any]]:
     """A figure with that many panels, in rows of three (four: of two), or of five smaller ones if there are many."""
-    from matplotlib.figure import Figure
+    from bires.analysis.shown import ShownFigure
 
     many = count > MANY_PANELS
     columns = 2 if count == 4 else min(5 if many else 3, count)
     rows = -(-count // columns)
     wide, high = (3.6, 2.7) if many else (5.2, 3.8)
-    figure = Figure(figsize=(wide * columns, high * rows), layout="constrained")
+    figure = ShownFigure(figsize=(wide * columns, high * rows), layout="constrained")
     axes = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
     for ax in axes[count:]:
         ax.set_visible(False)

@@ -1,13 +1,8 @@
-"""Names of tasks and algorithms as parts of figures and of file names."""
+"""Names of tasks and algorithms as file names."""
 
 from __future__ import annotations
 
 import re
-
-
-def elided(name: str, most: int) -> str:
-    """A name that fits; of a long one the end, which tells it apart from others."""
-    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def file_name(name: str) -> str:

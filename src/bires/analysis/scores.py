@@ -16,6 +16,7 @@ from bires.analysis.curves import Curves, Panel
 from bires.analysis.statistics import matrix
 from bires.envs.families import is_atari
 from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.runs import run as reading
 
 SCALES = {
     **dict.fromkeys(DMCONTROL, 1000.0),
@@ -45,8 +46,6 @@ ENDLESS = (*DMCONTROL, "HalfCheetah", "Swimmer")
 """Tasks whose episodes end by their time limit alone."""
 FLOOR = 0.05
 """A task counts as learned if the curve of some algorithm rose by this share of the scale above the untrained level."""
-TAIL = 0.1
-"""The share of a curve's points, the last ones, whose mean is the final performance."""
 
 Measure = Callable[[Curves], np.ndarray]
 """A kind's members → one number each."""
@@ -115,7 +114,7 @@ def final(kind: Curves) -> np.ndarray:
 
 
 def tail(kind: Curves) -> slice:
-    return slice(-max(1, int(TAIL * len(kind.steps))), None)
+    return reading.tail(len(kind.steps))
 
 
 def untrained(kind: Curves, warmup: int) -> np.ndarray:

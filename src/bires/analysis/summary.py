@@ -29,6 +29,8 @@ class Row:
     kind: str
     members: int
     diverged: int
+    stopped: int
+    """Members that a callback ended before the run."""
     missing: int
     last_step: int
     final_return: float | None
@@ -90,6 +92,7 @@ def describe(kind: Curves, panel: Panel) -> Row:
         kind.label,
         len(kind.returns),
         kind.diverged,
+        kind.stopped,
         kind.missing,
         int(kind.steps[-1]) if len(kind.steps) else 0,
         None if mean is None else float(mean),
@@ -173,7 +176,8 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
         table.add_column("difference of scores", justify="right")
         table.add_column("AUC improvement", justify="right")
     for row in rows:
-        count = str(row.members) + (f" ({row.diverged} diverged)" if row.diverged else "")
+        early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped") if getattr(row, name)]
+        count = str(row.members) + (f" ({', '.join(early)})" if early else "")
         cells = ["–", "–"]
         if row.auc is not None:
             error = "" if row.final_error is None else f" ± {row.final_error:.1f}"

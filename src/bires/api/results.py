@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from bires.analysis import export as exporting
-from bires.analysis import figures, summary
+from bires.analysis import figures, summary, trials
 from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -17,8 +16,9 @@ from bires.runs import run as reading
 from bires.runs.policies import Policy
 from bires.runs.tables import Table
 from bires.settings import config as configs
+from bires.settings.options import Target
 from bires.studies import reporting
-from bires.tools import evaluating, video
+from bires.tools import evaluating, exporting, video
 from bires.tools.video import Played
 
 
@@ -58,11 +58,39 @@ class Run(reading.Run):
         return figures.curves_figure(collect([self]))
 
     @as_typed
+    def trials(self) -> Table:
+        """Of a search (`bires.tune`): one row per trial, the best first, with its return and 95 % interval."""
+        return trials.table(self)
+
+    @as_typed
+    def best(self) -> dict[str, Any]:
+        """Of a search: the best trial, as arguments of `bires.train`, with seeds that the search did not have.
+
+            bires.train(**run.best(), out="runs/best")
+
+        The best of many trials looks better than it is: its own seeds chose it.
+        """
+        return trials.best(self)
+
+    @as_typed
     def evaluate(
         self, *, episodes: int = 20, members: int | Iterable[int] | None = None, workers: int | None = None
     ) -> Table:
         """`bires.evaluate` of this run."""
         return evaluate(self, episodes=episodes, members=members, workers=workers)
+
+    @as_typed
+    def export(
+        self,
+        to: Target = "tensorboard",
+        *,
+        out: str | os.PathLike[str] | None = None,
+        project: str = "bires",
+        member: int = 0,
+        episodes: int = 100,
+    ) -> Path:
+        """`bires.export` of this run."""
+        return export(self, to=to, out=out, project=project, member=member, episodes=episodes)
 
 
 RunLike = str | os.PathLike[str]
@@ -157,19 +185,23 @@ def play(
 def export(
     runs: RunLike | Iterable[RunLike],
     *,
-    to: Literal["tensorboard", "wandb"] = "tensorboard",
+    to: Target = "tensorboard",
     out: str | os.PathLike[str] | None = None,
     project: str = "bires",
+    member: int = 0,
+    episodes: int = 100,
     trust: bool = False,
 ) -> Path:
-    """Writes the curves of runs for TensorBoard or Weights & Biases (offline), and returns the folder they are in.
+    """Writes runs for other programs, and returns the folder: nothing is uploaded.
 
-    ``trust``: see `load`.
+    ``to="tensorboard"`` and ``"wandb"`` (offline) get the curves of all members. ``"hub"`` is a folder for a model hub,
+    with the policy of one ``member``, a card and curves. ``"minari"`` is a dataset of ``episodes`` that the member's
+    policy plays. The last two take one run. ``trust``: see `load`.
     """
-    configs.proper("to", to, Literal["tensorboard", "wandb"])
-    where = folder("out", out if out is not None else ("tensorboard" if to == "tensorboard" else "."))
-    exporting.export(opened(runs, trust), to, where, project)
-    return where
+    configs.proper("to", to, Target)
+    where = None if out is None else folder("out", out)
+    numbers = (configs.proper("member", member, int), configs.proper("episodes", episodes, int))
+    return exporting.export(opened(runs, trust), exporting.Wish(to, where, project, *numbers)).path
 
 
 def opened(runs: RunLike | Iterable[RunLike], trust: bool = False) -> list[reading.Run]:

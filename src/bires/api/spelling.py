@@ -18,7 +18,7 @@ T = TypeVar("T")
 COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
 """What is to be typed into a shell stays as it is."""
 NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
-CHOSEN = "agent|algorithm|cohorts|model|planner|protocol|rule|study|to"
+CHOSEN = "agent|algorithm|cohorts|log|model|planner|protocol|rule|study|to"
 NAMES = re.compile(rf"--({CHOSEN}) (?!was |is |are |and |or )([\w:.-]*\w)")
 PLACES = re.compile(r"--out (\S+)(?= \()")
 SWITCHES = re.compile(r"--(keep-going|trust)\b")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from bires.analysis.live import logging
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -19,7 +20,7 @@ from bires.settings import config as configs
 from bires.settings.comparison import compared
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
-from bires.settings.options import Cohorts, Options, Stopped, require_every
+from bires.settings.options import Cohorts, Options, Stopped, Viewer, require_every
 from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
@@ -66,6 +67,7 @@ def train(
     keep_going: bool = False,
     keep_every: Whole | None = None,
     callback: Callback | str | None = None,
+    log: Viewer | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -85,7 +87,8 @@ def train(
     prints nothing.
 
     ``callback`` is called after each evaluation with a `bires.Evaluation`. It may return False to stop the run, or the
-    numbers of members to stop. Stopped members are frozen; their status is ``stopped``.
+    numbers of members to stop. Stopped members are frozen; their status is ``stopped``. ``log="tensorboard"`` or
+    ``"wandb"`` writes curves for these viewers while the run is under way.
 
     Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
     """
@@ -115,7 +118,7 @@ def train(
     given = {name: value for name, value in common.items() if value is not None}
     config = make_config(task, {**given, **own})
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
-    return carried_out(config, out, options, quiet)
+    return carried_out(config, out, options, quiet, log)
 
 
 @as_typed
@@ -151,6 +154,7 @@ def compare(
     keep_going: bool = False,
     keep_every: Whole | None = None,
     callback: Callback | str | None = None,
+    log: Viewer | None = None,
     quiet: bool = False,
     **own: Any,
 ) -> Run:
@@ -198,6 +202,7 @@ def compare(
         keep_going=keep_going,
         keep_every=keep_every,
         callback=callback,
+        log=log,
         quiet=quiet,
         **own,
     )
@@ -214,6 +219,7 @@ def resume(
     keep_going: bool = False,
     keep_every: Whole | None = None,
     callback: Callback | str | None = None,
+    log: Viewer | None = None,
     quiet: bool = False,
     trust: bool = False,
 ) -> Run:
@@ -227,7 +233,7 @@ def resume(
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
         lengthen(where, configs.proper("steps", steps, int), trust)
-    return carried_out(reading.Run(where, trust).config, where, options, quiet)
+    return carried_out(reading.Run(where, trust).config, where, options, quiet, log)
 
 
 def make_options(
@@ -250,11 +256,14 @@ def make_options(
     return Options(workers, where, minutes, keep_going, keep_every=every, callback=called)
 
 
-def carried_out(config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool) -> Run:
+def carried_out(
+    config: Config, out: str | os.PathLike[str] | None, options: Options, quiet: bool, log: str | None
+) -> Run:
     """Trains, and returns the run; if it is stopped, the error says how to go on."""
     path = default_out(config.task) if out is None else folder("out", out)
     try:
-        return Run(start(config, path, options, Display(quiet=quiet)).path)
+        with logging(log) as live:
+            return Run(start(config, path, replace(options, log=live), Display(quiet=quiet)).path)
     except Stopped as stopped:
         stopped.args = (f"{stopped}; continue with bires.resume({str(path)!r})",)
         raise

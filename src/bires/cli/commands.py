@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from bires.cli.flags import Selection, record, typed
-from bires.cli.output import Interrupted, Output, RunOptions
+from bires.cli.flags import Selection
+from bires.cli.output import Output
 from bires.cli.tools import Doctor, Export, Play
-from bires.settings.config import Config, Whole
-
-if TYPE_CHECKING:
-    from bires.runs.run import Run
-    from bires.studies.run import Way
-    from bires.training.display import Display
+from bires.cli.training import Compare, Resume, Train, Tune, with_groups
+from bires.settings.config import Whole
 
 
 @dataclass(frozen=True)
@@ -34,85 +29,6 @@ class List:
 
         print(listing(self.what))
         return 0
-
-
-@dataclass(frozen=True)
-class Training:
-    """What `train` and `compare` share: a configuration, from all groups of flags."""
-
-    config: Config
-    seeds: Whole | None = None
-    """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    callback: str | None = None
-    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
-    output: Output = field(default_factory=Output)
-
-    def whole(self, config: Config, seeds: int | None) -> Config:
-        """The configuration with the settings of agent, planners and environment, and with so many seeds."""
-        selection: Selection = type(self).selection  # type: ignore[attr-defined]
-        own = dict(config.own)
-        for group, settings in selection.groups().items():
-            own |= typed(getattr(self, group), settings, selection.sight)
-        plain = Config(**{item.name: getattr(config, item.name) for item in fields(Config)} | {"own": own})
-        return with_seeds(plain, seeds)
-
-
-class Train(Training):
-    """Train a population on a task. Several values of a setting make a grid."""
-
-    def run(self) -> int:
-        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback)
-
-
-@dataclass(frozen=True)
-class Compare(Training):
-    """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
-    curve."""
-
-    compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
-    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
-
-    def run(self) -> int:
-        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return train_and_show(self.whole(self.config, seeds), self.output, self.callback)
-
-
-def with_groups(base: type, selection: Selection) -> type:
-    """A command with the flags of the selected agent and task, in groups."""
-    records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
-    groups: list[Any] = [(name, made, field(default_factory=made)) for name, made in records.items()]
-    made = make_dataclass(
-        base.__name__,
-        [("config", selection.config_type()), *groups],
-        bases=(base,),
-        frozen=True,
-        namespace={"selection": selection},
-    )
-    made.__doc__ = base.__doc__
-    return made
-
-
-@dataclass(frozen=True)
-class Resume:
-    """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
-
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
-    steps: Whole | None = None
-    """Train until this many steps in all; default: those of the run."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
-    callback: str | None = None
-    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
-    running: RunOptions = field(default_factory=RunOptions)
-
-    def run(self) -> int:
-        from bires.api.training import lengthen
-        from bires.runs.run import Run
-
-        if self.steps is not None:
-            lengthen(self.run_folder, self.steps, self.trust)
-        config = Run(self.run_folder, self.trust).config
-        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback)
 
 
 @dataclass(frozen=True)
@@ -191,28 +107,15 @@ class Reproduce:
 
     def run(self) -> int:
         from bires.cli.reproducing import estimate, reproduce
+        from bires.studies.reproducing import Request
 
         mine = {name: getattr(self, name) for name in ("seeds", "steps", "eval_every", "eval_episodes")}
         given: dict[str, Any] = {name: value for name, value in mine.items() if value is not None}
         if self.protocol != "paper":
             given["protocol"] = self.protocol
-        if self.dry_run:
-            return estimate(self.study, self.scale, self.task, given, self.output)
-        return reproduce(self.study, self.scale, self.task, given, self.output, self._way())
-
-    def _way(self) -> tuple[Way, str]:
-        """How the populations are run, and what a user types for it."""
-        from bires.errors import UserError
-        from bires.studies.cluster import over
-        from bires.studies.together import at_once
-
-        local = {"--at-once": self.at_once, "--minutes": self.minutes}
-        typed = [f" {name} {value:g}" for name, value in local.items() if value is not None]
-        if self.ray is None:
-            return at_once(self.at_once, self.minutes), "".join(typed)
-        if typed:
-            raise UserError(f"Both --ray and{typed[0]} were given; --at-once and --minutes are for this machine alone.")
-        return over(self.ray), f" --ray {self.ray}"
+        local = (self.at_once, self.minutes, self.ray)
+        request = Request(self.study, self.scale, self.task, given, self.output.out, *local)
+        return estimate(request, self.output) if self.dry_run else reproduce(request, self.output)
 
 
 @dataclass(frozen=True)
@@ -249,14 +152,16 @@ def named(record: type, name: str) -> Any:
 
 def commands(words: Sequence[str]) -> Any:
     """All commands, as tyro takes them, with the flags of the agent and the task that this command line names."""
-    training = words[:1] in (["train"], ["compare"])
+    training = words[:1] in (["train"], ["compare"], ["tune"])
     selection = Selection(words if training else [])
     if training:
         selection.refuse_foreign()
+        selection.refuse_several(words)
     records = {
         "list": List,
         "train": with_groups(Train, selection),
         "compare": with_groups(Compare, selection),
+        "tune": with_groups(Tune, selection),
         "resume": Resume,
         "evaluate": Evaluate,
         "play": Play,
@@ -269,55 +174,3 @@ def commands(words: Sequence[str]) -> Any:
     union: Any = Union[tuple(named(one, name) for name, one in records.items())]  # noqa: UP007
     prefixed: Any = tyro.conf.OmitArgPrefixes
     return prefixed[union]
-
-
-def given(config: Config, name: str) -> bool:
-    """Whether a setting was typed, even with its default value: what was not typed is the default object itself."""
-    return getattr(config, name) is not getattr(Config, name)
-
-
-def with_seeds(config: Config, count: int | None) -> Config:
-    from bires.errors import UserError
-    from bires.settings.keywords import seeds
-
-    if count is None:
-        return config
-    if given(config, "seed"):
-        raise UserError("Both --seeds and --seed were given; --seeds 5 is short for --seed 0 1 2 3 4.")
-    return replace(config, seed=seeds(count))
-
-
-def train_and_show(config: Config, output: Output, callback: str | None = None) -> int:
-    """Trains, then shows the results."""
-    from bires.settings.options import Stopped
-    from bires.training.callbacks import load_callback
-    from bires.training.display import Display
-    from bires.training.start import start
-
-    display = Display(output.quiet, output.json)
-    options = replace(output.options(), callback=load_callback(callback) if callback else None)
-    try:
-        run = start(config, output.out, options, display)
-    except Stopped as stopped:
-        raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
-    show(run, display)
-    return 0
-
-
-def show(run: Run, display: Display) -> None:
-    """The table and the picture at the end of a run."""
-    from bires.analysis.summary import as_json, of_run, picture, rich_table
-
-    rows = of_run(run)
-    path: Path | None = None
-    try:
-        path = picture(run)
-        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
-    except OSError as error:  # a finished run may lie where nothing can be written
-        what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
-        display.warn(f"{what}; the run itself is whole. They are made anew by `bires resume {run.path}`")
-    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
-    if not display.quiet and not display.as_json:
-        display.console.print(rich_table(run, rows))
-        if path is not None:
-            display.console.print(f"learning curves: {path}", soft_wrap=True)

@@ -20,7 +20,9 @@ from bires.settings.config import (
     OmittedValues,
     Whole,
     family_settings,
+    flag,
     refuse_foreign,
+    require_one,
     types,
 )
 from bires.settings.foreign import ELSEWHERE
@@ -54,6 +56,16 @@ class Selection:
         """Refuses flags of another agent or family by name, with what to type instead."""
         mine = {one.name for group in self.groups().values() for one in group}
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
+
+    def refuse_several(self, words: Sequence[str]) -> None:
+        """Refuses several numbers of a setting that takes one; the parser would only say that it knows no such word."""
+        single = [name for name, kind in types().items() if kind in (int, float)]
+        single += [one.name for one in self.config.own_settings if not one.varies and one.type in (int, float)]
+        for name in single:
+            places = [place for place, word in enumerate(words) if word.partition("=")[0] == flag(name)]
+            values = values_after(words[places[-1] :], flag(name)) if places else []  # the last one counts
+            if all(is_number(value) for value in values):
+                require_one(name, values)
 
     def config_type(self) -> type:
         """`Config` whose omitted values show what they will be: the defaults of this agent and task."""
@@ -94,14 +106,22 @@ def known(name: str) -> bool:
     return bool(registry.owner_of(name)) or name in family_settings() or name in ELSEWHERE
 
 
-def values_after(words: Sequence[str], flag: str) -> list[str]:
+def is_number(word: str) -> bool:
+    try:
+        float(word)
+        return True
+    except ValueError:
+        return False
+
+
+def values_after(words: Sequence[str], wanted: str) -> list[str]:
     """The values of a flag among the words of a command line."""
     found: list[str] = []
     taking = False
     for word in words:
         if word.startswith("--"):
             name, _, value = word.partition("=")
-            taking = name == flag
+            taking = name == wanted
             found += [value] if taking and value else []
         elif taking:
             found.append(word)

@@ -19,7 +19,7 @@ def algorithms() -> Iterator[str]:
     for spec in AGENTS.values():
         sees = " or ".join(spec.run)
         yield f"  {spec.title}: {spec.actions} actions, sees {sees}; compared with {spec.baseline}"
-        yield from (f"    {name:15}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
+        yield from (f"    {name:16}{algorithm.summary}" for name, algorithm in spec.algorithms.items())
     yield "  and every RULE-AGENT, such as qrc-td3: see `bires list rules`"
 
 
@@ -30,7 +30,7 @@ def rules() -> Iterator[str]:
 
 
 def planners() -> Iterator[str]:
-    yield from (f"  {name:10}{planner.summary}" for name, planner in PLANNERS.items())
+    yield from (f"  {name:12}{planner.summary}" for name, planner in PLANNERS.items())
 
 
 def tasks() -> Iterator[str]:
@@ -65,7 +65,7 @@ def facts(row: SettingRow) -> str:
 
 
 def studies() -> Iterator[str]:
-    yield from (f"  {name:11}{study.summary}" for name, study in STUDIES.items())
+    yield from (f"  {name:12}{study.summary}" for name, study in STUDIES.items())
 
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {

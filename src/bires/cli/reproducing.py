@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,42 +12,28 @@ from rich.table import Table
 
 from bires.analysis.report.content import Judged
 from bires.cli.output import Interrupted, Output
-from bires.errors import UserError, unknown
 from bires.machine import terminal
 from bires.machine.hardware import gigabytes
-from bires.settings.config import flag
 from bires.settings.options import Stopped
-from bires.studies import plan
+from bires.studies import reproducing
 from bires.studies.estimate import costs
-from bires.studies.plan import Job
-from bires.studies.reporting import about, report
-from bires.studies.run import Way, fill, unfinished
+from bires.studies.reporting import about
+from bires.studies.reproducing import Request
+from bires.studies.run import unfinished
 from bires.training.display import Display
 
 
-def reproduce(
-    name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output, way: tuple[Way, str]
-) -> int:
+def reproduce(request: Request, output: Output) -> int:
     """Runs the missing populations of a study, then writes its report."""
-    out = output.out or plan.default_out(name, scale)
-    if plan.get(name).figure == "lab":
-        refuse_numbers(name, tasks, overrides)
-        return reproduce_linear(out, scale == "smoke", Display(output.quiet, output.json))
-    jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
     display = Display(output.quiet, output.json)
-    again = command(name, scale, tasks, overrides, output.out)
+    if request.linear:
+        return reproduce_linear(request, display)
     try:
-        outcome = fill(jobs, output.options(), display, way[0])
+        outcome = reproducing.reproduce(request, output.options(), display)
     except Stopped as stopped:
-        raise Interrupted(f"{stopped}; `{again}{way[1]}` fills the rest") from None
-    where = plan.report_folder(name, out)
-    if not outcome.runs:
-        raise UserError(f"No population of {name} could be run:\n" + "\n".join(outcome.failures.values()))
-    report(outcome.runs, where, name, again)
-    finish(name, outcome.runs, where, display)
-    if outcome.failures:
-        names = ", ".join(str(path) for path in outcome.failures)
-        raise UserError(f"{len(outcome.failures)} of {len(jobs)} populations could not be run: {names}.")
+        raise Interrupted(str(stopped)) from None
+    finish(request.study, outcome.runs, outcome.report, display)
+    reproducing.require_all(outcome, request)
     return 0
 
 
@@ -82,35 +68,17 @@ def claims_table(claims: Sequence[Judged]) -> Table:
     return table
 
 
-def command(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], out: Path | None) -> str:
-    """What a user types to get this again."""
-    parts = [f"bires reproduce {name} --scale {scale}"]
-    parts += [f"--task {' '.join(tasks)}"] if tasks else []
-    parts += [f"{flag(key)} {value}" for key, value in overrides.items()]
-    return " ".join([*parts, *([f"--out {out.as_posix()}"] if out else [])])
-
-
-def chosen(jobs: Sequence[Job], tasks: Sequence[str]) -> list[Job]:
-    """The jobs of some tasks, or all."""
-    known = [job.config.task for job in jobs]
-    for task in tasks:
-        if task not in known:
-            raise unknown("task of this study", task, dict.fromkeys(known), "")
-    return [job for job in jobs if not tasks or job.config.task in tasks]
-
-
-def estimate(name: str, scale: str, tasks: Sequence[str], overrides: Mapping[str, Any], output: Output) -> int:
+def estimate(request: Request, output: Output) -> int:
     """Estimates the time that the rest of a study takes on this machine."""
-    out = output.out or plan.default_out(name, scale)
     console = terminal.console()
-    if plan.get(name).figure == "lab":
-        refuse_numbers(name, tasks, overrides)
+    if request.linear:
+        reproducing.require_plain(request)
         console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
         return 0
-    jobs = chosen(plan.jobs(name, scale, out, overrides), tasks)
+    jobs = request.jobs()
     left = unfinished(jobs)
     rows = costs(left)
-    table = Table(title=f"{name}, scale {scale}: what is left to do", title_justify="left")
+    table = Table(title=f"{request.study}, scale {request.scale}: what is left to do", title_justify="left")
     for column in ("task", "members", "training steps", "evaluation steps", "memory", "time"):
         table.add_column(column, justify="left" if column == "task" else "right", overflow="fold")
     for row in rows:
@@ -138,23 +106,14 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def refuse_numbers(name: str, tasks: Sequence[str], overrides: Mapping[str, Any]) -> None:
-    """The lab has problems and seeds of its own."""
-    given = [*(["--task"] if tasks else []), *map(flag, overrides)]
-    if given:
-        raise UserError(f"{given[0]} was given; the study {name} takes --scale and --out alone.")
-
-
-def reproduce_linear(out: Path, quick: bool, display: Display) -> int:
+def reproduce_linear(request: Request, display: Display) -> int:
     """Runs the policy-evaluation lab and prints its verdicts."""
     from bires.linear import study
 
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "verdicts.csv").touch()
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
-    verdicts = study.run(out, quick)
+    reproducing.require_plain(request)
+    out = request.where
+    reproducing.require_place(out)
+    verdicts = study.run(out, request.scale == "smoke")
     display.event("done", study="linear", report=str(out), claims={v.claim: v.holds for v in verdicts})
     if display.quiet or display.as_json:
         return 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from bires.settings.config import Whole
+from bires.settings.options import Target
 
 
 @dataclass(frozen=True)
@@ -40,35 +41,34 @@ class Play:
 
 @dataclass(frozen=True)
 class Export:
-    """Write the curves of runs for TensorBoard or Weights & Biases; exporting again replaces what was there."""
+    """Write runs for other programs: curves for TensorBoard or Weights & Biases, a folder for a model hub, or a Minari
+    dataset. Exporting again replaces what was there."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
-    """Run folders, or folders that hold some."""
-    to: Literal["tensorboard", "wandb"] = "tensorboard"
-    """Which: needs `bires[tensorboard]` or `bires[wandb]`. W&B files are written offline, without an account."""
+    """Run folders, or folders that hold some; one run for a hub or a dataset."""
+    to: Target = "tensorboard"
+    """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""
     out: Path | None = None
-    """Where to write; default: a folder `tensorboard` or `wandb` here."""
+    """Where to write; default: `tensorboard`, `wandb`, `hub` or `minari` here."""
     project: str = "bires"
     """The W&B project."""
+    member: Whole = 0
+    """The member whose policy goes to a hub or plays for a dataset."""
+    episodes: Whole = 100
+    """Episodes of a dataset."""
     trust: bool = False
     """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
-        from bires.analysis.export import export
         from bires.cli.reporting import opened
         from bires.errors import UserError
         from bires.machine.terminal import printable
+        from bires.tools.exporting import Wish, export
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        runs = opened(self.runs, self.trust)
-        print(
-            printable(
-                export(
-                    runs, self.to, self.out or Path("tensorboard" if self.to == "tensorboard" else "."), self.project
-                )
-            )
-        )
+        wish = Wish(self.to, self.out, self.project, self.member, self.episodes)
+        print(printable(export(opened(self.runs, self.trust), wish, print).advice, "\n"))
         return 0
 
 

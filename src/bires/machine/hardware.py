@@ -23,7 +23,7 @@ from bires.machine import mps
 settings: Any = jax.config
 
 CPU_OPTIONS: dict[str, str | bool] = {
-    # XLA's newer matrix kernels are slower than the older ones at these sizes (see docs/performance.md).
+    # XLA's newer matrix kernels are slower than the older ones at these sizes (see docs/measurements.md).
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 
@@ -230,7 +230,7 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
 
     That is so for a single member or core; when all steps of the population together (``step_seconds`` each) take less
     time than telling another process; and on two cores, which the cohorts' own threads keep busy. (Measured:
-    docs/performance.md.)
+    docs/measurements.md.)
     """
     if asked is not None:
         if asked < 0:

@@ -12,6 +12,11 @@ def printable(text: object, keep: str = "") -> str:
     )
 
 
+def elided(name: str, most: int) -> str:
+    """A name that fits; of a long one the end, which tells it apart from others."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
+
+
 def console(stderr: bool = False) -> Console:
     """A console that takes no text for mark-up, emoji or numbers to colour."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)

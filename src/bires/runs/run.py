@@ -33,6 +33,15 @@ MEMBER_COLUMNS = ("member", "task", "algorithm", "rule", "eta", "seed", "gamma",
 """Those of every members.csv."""
 
 
+TAIL = 0.1
+"""The share of a curve's points, the last ones, whose mean is the final performance."""
+
+
+def tail(points: int) -> slice:
+    """The last points of a curve of so many."""
+    return slice(-max(1, int(TAIL * points)), None)
+
+
 class Run:
     """The reading side of a run folder, which one command made and can continue.
 

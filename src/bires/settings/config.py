@@ -20,8 +20,10 @@ from bires.agents.base import AgentSpec
 from bires.envs.families import family_of, settings_of
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
+from bires.settings import tuning as tunings
 from bires.settings.arguments import Arguments, arguments
 from bires.settings.foreign import instead_of
+from bires.settings.tuning import Tuning
 from bires.types import Setting, Sight, accepted
 
 
@@ -112,6 +114,8 @@ class Config:
     """Whether each member sees observations in units of their running mean and standard deviation."""
     own: Annotated[Mapping[str, Any], tyro.conf.Fixed, tyro.conf.Suppress] = field(default_factory=dict)
     """Settings of the agent, of planners and of the family of environments, by name; a tuple where several may be."""
+    tuning: Annotated[Tuning | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """What `bires tune` drew, and when it stops trials; None in a run that is not a search."""
 
     def __post_init__(self) -> None:
         """Fills in what was not given, so that a configuration, and the manifest, are always complete."""
@@ -207,8 +211,9 @@ def flag(name: str) -> str:
 def to_json(config: Config) -> dict[str, Any]:
     """The configuration as plain data: all settings side by side."""
     data = asdict(config)
-    flat = {**{name: value for name, value in data.items() if name != "own"}, **data["own"]}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    flat = {**{name: value for name, value in data.items() if name not in ("own", "tuning")}, **data["own"]}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    return plain if config.tuning is None else plain | {"tuning": tunings.to_json(config.tuning)}
 
 
 def from_json(data: dict[str, Any]) -> Config:
@@ -216,13 +221,14 @@ def from_json(data: dict[str, Any]) -> Config:
     common = {name: settled(name, value) for name, value in data.items() if name in types()}
     bare = Config(**{name: common[name] for name in ("task", "algorithm", "planner") if name in common})
     known = {setting.name for setting in bare.own_settings}
-    return Config(**common, own={name: value for name, value in data.items() if name in known})
+    own = {name: value for name, value in data.items() if name in known}
+    return Config(**common, own=own, tuning=tunings.from_json(data.get("tuning")))
 
 
 @cache
 def types() -> dict[str, Any]:
     """The type of every setting of `Config`."""
-    return {name: kind for name, kind in get_type_hints(Config).items() if name != "own"}
+    return {name: kind for name, kind in get_type_hints(Config).items() if name not in ("own", "tuning")}
 
 
 def settled(name: str, value: Any) -> Any:
@@ -231,6 +237,7 @@ def settled(name: str, value: Any) -> Any:
     if name == "env_kwargs":
         return arguments(value)
     if get_origin(kind) is not tuple:
+        require_one(name, value)
         return proper(name, value, kind)
     return tuple(proper(name, one, get_args(kind)[0]) for one in several(value))
 
@@ -238,11 +245,21 @@ def settled(name: str, value: Any) -> Any:
 def settled_own(setting: Setting, value: Any) -> Any:
     """The same for a setting of an agent, a planner or a family, with its bounds checked."""
     if not setting.varies:
+        require_one(setting.name, value)
         return bounded(setting, value)
     values = tuple(bounded(setting, one) for one in several(value))
     if not values:
         raise UserError(f"{flag(setting.name)} was given no value; give one or more.")
     return values
+
+
+def require_one(name: str, value: Any) -> None:
+    """Refuses several values of a setting that all members share."""
+    if isinstance(value, list | tuple | range) and len(value) > 1:
+        raise UserError(
+            f"{flag(name)} was given {' '.join(map(str, value))}; it cannot vary within one program. Give one value; "
+            "to compare several, train one run for each and see `bires report`."
+        )
 
 
 def several(value: Any) -> Iterable[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -55,7 +55,9 @@ def require_few(config: Config) -> None:
     """Refuses a grid that is too large, before it is made."""
     lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", "eta", "seed", "gamma")}
     lists |= {name: value for name, value in config.own.items() if isinstance(value, tuple)}
-    count = math.prod(max(1, len(values)) for values in lists.values())
+    drawn = config.tuning.draws if config.tuning else {}
+    sizes = [len(values) for name, values in lists.items() if name not in drawn]
+    count = math.prod(max(1, size) for size in (*sizes, config.tuning.count if config.tuning else 1))
     if count > MOST_MEMBERS:
         longest = max(lists, key=lambda name: len(lists[name]))
         raise UserError(
@@ -80,8 +82,27 @@ MOST_MEMBERS = 100_000
 
 
 def members(config: Config) -> list[Member]:
-    """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η."""
+    """The grid of a configuration, seeds fastest; a rule without a forward term appears once for all η.
+
+    Of a search it is the grid of each draw, one after the other; equal members are one.
+    """
     require_few(config)
+    if config.tuning is None:
+        return combinations(config)
+    drawn = [with_values(config, config.tuning.values(number)) for number in range(config.tuning.count)]
+    found = {repr(replace(member, member=0)): member for one in drawn for member in combinations(one)}
+    return [replace(member, member=number) for number, member in enumerate(found.values())]
+
+
+def with_values(config: Config, values: Mapping[str, tuple[Any, ...]]) -> Config:
+    """The configuration with other values of some settings that vary, and without a search."""
+    common: dict[str, Any] = {name: value for name, value in values.items() if name not in config.own}
+    own = {name: values.get(name, value) for name, value in config.own.items()}
+    return replace(config, **common, own=own, tuning=None)
+
+
+def combinations(config: Config) -> list[Member]:
+    """Every combination of the lists."""
     kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, registry.algorithm(name)))
     varying, planned = config.agent.varying, config.planned
     rows = product(kinds, config.gamma, *(config.own[name] for name in varying), config.seed)

@@ -9,6 +9,10 @@ from typing import Any, Literal
 from bires.errors import UserError
 
 Cohorts = Literal["by-size", "threads", "processes"]
+Viewer = Literal["tensorboard", "wandb"]
+"""Where curves may go while a run is under way."""
+Target = Literal["tensorboard", "wandb", "hub", "minari"]
+"""What a run may be exported to."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Options:
     patience: float = 0.0
     """Seconds to wait for a run folder that another process uses."""
     report: Callable[[Progress], None] = lambda progress: None
+    tick: Callable[[int], None] = lambda step: None
+    """Called about twice a second, with the step."""
     say: Callable[[str], None] = lambda text: None
     warn: Callable[[str], None] = lambda text: None
     """For what a user may not have meant."""
@@ -48,6 +54,8 @@ class Options:
     """Steps between checkpoints that are kept for their policies, beside the newest; None: none are."""
     callback: Callable[[Any], Any] | None = None
     """Called after each evaluation, with a `bires.training.callbacks.Evaluation`."""
+    log: Callable[[Any], Any] | None = None
+    """Called in the same way, to show curves elsewhere; it stops nothing."""
 
 
 def require_every(given: int | None) -> int | None:

@@ -13,7 +13,7 @@ from bires.runs.run import Run
 from bires.settings import grid
 from bires.settings.options import Progress
 from bires.studies.plan import Job
-from bires.training.display import Display, Meter, line
+from bires.training.display import Display, Meter, lines
 
 TAIL = 4096
 """Bytes at the end of a table in which its last row is looked for."""
@@ -62,8 +62,9 @@ class ProgressBoard:
             self._display.say_line(self._line(job))
 
     def _line(self, job: Job) -> str:
-        numbers = self._numbers.get(job.path)
-        return f"{name(job)}: " + (line(numbers) if numbers else "starting …")
+        numbers, head = self._numbers.get(job.path), f"{name(job)}: "
+        room = max(40, self._display.width - len(head))
+        return head + ("\n".join(lines(numbers, room)) if numbers else "starting …")
 
 
 def name(job: Job) -> str:

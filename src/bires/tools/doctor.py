@@ -28,7 +28,13 @@ State = Literal["ok", "advice", "absent", "broken"]
 MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 JAX_SETTINGS = ("JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS", "XLA_FLAGS")
-EXTRAS = {"video": "imageio_ffmpeg", "tensorboard": "tensorboardX", "wandb": "wandb"}
+EXTRAS = {
+    "video": "imageio_ffmpeg",
+    "tensorboard": "tensorboardX",
+    "wandb": "wandb",
+    "onnx": "onnx",
+    "minari": "minari",
+}
 GIGABYTE = 10**9
 
 

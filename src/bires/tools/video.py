@@ -13,16 +13,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from bires.envs.render import Film
-from bires.envs.slots import EVALUATE, episode_seed
 from bires.errors import UserError
-from bires.runs.policies import load_actor, newest_checkpoint
 from bires.runs.run import Run
-from bires.settings import grid
 from bires.settings.recipes import recipe_of
-from bires.training.evaluation import evaluation_number
+from bires.tools.playing import player
 
 BACKENDS = ("egl", "osmesa", "glfw")
 """GL libraries in the order in which they are tried: the first two need no display."""
@@ -65,33 +60,21 @@ def play(run: Run, member: int, episode: int, video: Path) -> Played:
 
 def act(run: Run, member: int, episode: int, video: Path) -> tuple[Film, float]:
     """Plays the episode that an evaluation starts from the same state; its actions and its return."""
-    checkpoint = newest_checkpoint(run.path)
-    environment, actor = load_actor(run.config, member, checkpoint)
-    if not environment.drawable:
-        raise UserError(
-            f"Task {run.config.task!r} cannot be drawn: its metadata['render_modes'] lacks 'rgb_array'. An environment "
-            "of your own needs that mode and a render() that gives a picture."
-        )
-    made = recipe_of(run.config)
-    if not made.portable:
-        raise UserError(
-            f"Task {run.config.task!r} can only be built by the process that registered it, and it is another one that "
-            "films. Register it in a module, and name the task MODULE:ID."
-        )
-    number = evaluation_number(run.config, checkpoint.step)
-    seed = episode_seed(grid.members(run.config)[member].seed, EVALUATE, episode, number)
-    observation, rewards, actions = environment.reset(seed), [], []
-    while True:
-        action = actor(observation[None])[0]
-        if not np.isfinite(action).all():
-            raise UserError(f"Member {member} has diverged: its actions are not numbers. See `status` in members.csv.")
-        outcome = environment.step(action)
-        observation = outcome.observation
-        rewards.append(outcome.reward)
-        actions.append(np.atleast_1d(action).tolist())
-        if outcome.terminated or outcome.truncated:
-            environment.close()
-            return Film(asdict(made), seed, actions, str(video)), math.fsum(rewards)
+    with player(run, member) as one:
+        if not one.environment.drawable:
+            raise UserError(
+                f"Task {run.config.task!r} cannot be drawn: its metadata['render_modes'] lacks 'rgb_array'. An "
+                "environment of your own needs that mode and a render() that gives a picture."
+            )
+        made = recipe_of(run.config)
+        if not made.portable:
+            raise UserError(
+                f"Task {run.config.task!r} can only be built by the process that registered it, and it is another one "
+                "that films. Register it in a module, and name the task MODULE:ID."
+            )
+        played = one.play(episode)
+    actions = [action.tolist() for action in played.actions]
+    return Film(asdict(made), played.seed, actions, str(video)), math.fsum(played.rewards)
 
 
 def shoot(film: Film, backends: Sequence[str]) -> tuple[str, dict[str, float]]:

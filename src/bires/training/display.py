@@ -1,4 +1,4 @@
-"""What a user sees while a run is under way: a live line on a terminal, plain lines elsewhere, JSON or nothing."""
+"""What a user sees while a run is under way: a bar on a terminal, plain lines elsewhere, JSON or nothing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from bires.machine import terminal
-from bires.machine.terminal import printable
+from bires.machine.terminal import elided, printable
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.settings.options import Progress
+from bires.settings.searching import trials_of, varied
 
-ROOM = 5
-"""Kinds of members on a line."""
+WIDTH = 100
+"""Columns of lines that do not go to a terminal."""
+SHORTEST = 12
+"""Characters that a name on a line may have at least."""
 MEMORY_S = 10.0
 """After so long a shown speed has forgotten two thirds of what it was."""
 
@@ -39,7 +45,7 @@ class Display:
 
     def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
         self._meter, self.out = Meter(config, members), out
-        self._last_evaluation = -1
+        self._last_evaluation, self._steps, self._text = -1, config.steps, "training …"
         self.event("start", run=str(out), task=config.task, members=len(members), steps=config.steps)
         self.say_line(f"run {out}")
         self.show("starting …")
@@ -72,25 +78,35 @@ class Display:
         if self._lines:
             self.console.print(printable(text, "\n"), soft_wrap=True)
 
-    def show(self, text: str) -> None:
-        """The live part of a terminal, in place of what was there."""
+    @property
+    def width(self) -> int:
+        """Columns that a line may have."""
+        return self.console.width if self.console.is_terminal else WIDTH
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """The live part of a terminal, in place of what was there; with a bar where the ``share`` done is known."""
         if self._live is None and self._lines and self.console.is_terminal:
             self._live = Live(console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
         if self._live is not None:
-            self._live.update(Text(printable(text, "\n")))
+            shown = Text(printable(text, "\n"), no_wrap=True, overflow="ellipsis")
+            self._live.update(shown if share is None else Group(bar(share), shown))
 
     def event(self, name: str, **values: Any) -> None:
         """A line for machines."""
         if self.as_json:
             print(json.dumps({"event": name, **values}), flush=True)
 
+    def tick(self, step: int) -> None:
+        """Moves the bar; what is below it changes with `report`."""
+        self.show(self._text, step / self._steps)
+
     def report(self, progress: Progress) -> None:
         """Called at every logging interval and evaluation."""
         numbers = self._meter.numbers(progress)
         self.event("progress", **numbers)
-        text = line(numbers)
-        self.show(text)
+        self._text = text = "\n".join(lines(numbers, self.width))
+        self.tick(progress.step)
         if progress.evaluated and progress.step != self._last_evaluation:
             self._last_evaluation = progress.step
             self.say_line(text)
@@ -105,6 +121,7 @@ class Meter:
 
     def __init__(self, config: Config, members: Sequence[Member], clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._members, self._clock = config, members, clock
+        self._labels = labels(config, members)
         self._last: tuple[float, int] | None = None
         self._begun: tuple[float, int] | None = None
         """When and where updates were first seen."""
@@ -125,6 +142,7 @@ class Meter:
         return {
             "step": progress.step,
             "steps": progress.steps,
+            "training": count,
             "steps_per_second": round(self._rate * count, 1),
             "updates_per_second": round(self._rate * count / self._config.update_every, 1) if updating else 0.0,
             "seconds_left": self._left(now, progress),
@@ -140,33 +158,79 @@ class Meter:
         return round((progress.steps - progress.step) * (now - self._begun[0]) / (progress.step - self._begun[1]))
 
     def mean_returns(self, returns: dict[int, float]) -> dict[str, float]:
-        """Mean return per kind of member."""
+        """Mean return per kind of member; of a search per trial, the best first."""
         kinds: dict[str, list[float]] = {}
         for member in self._members:
             if member.member in returns:
-                kinds.setdefault(member.label, []).append(returns[member.member])
-        return {label: round(float(np.mean(values)), 2) for label, values in kinds.items()}
+                kinds.setdefault(self._labels[member.member], []).append(returns[member.member])
+        means = {label: round(float(np.mean(values)), 2) for label, values in kinds.items()}
+        return means if self._config.tuning is None else dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
-def line(numbers: dict[str, Any]) -> str:
-    left = numbers["seconds_left"]
+def labels(config: Config, members: Sequence[Member]) -> dict[int, str]:
+    """Member → its kind; in a search its trial, by what distinguishes trials."""
+    if config.tuning is None:
+        return {member.member: member.label for member in members}
+    trials = trials_of(members)
+    names = [name for name in varied(trials) if name not in ("algorithm", "rule")]
+    found: dict[int, str] = {}
+    for trial in trials:
+        row = trial.first.row()
+        numbers = " ".join(f"{name}={row[name]:g}" for name in names if isinstance(row[name], int | float))
+        found |= dict.fromkeys((one.member for one in trial.members), f"{trial.first.algorithm} {numbers}".strip())
+    return found
+
+
+def bar(share: float) -> Table:
+    """A bar over the whole width, and how much of it is done."""
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(ratio=1)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_row(ProgressBar(1.0, share), f"{share:.0%}")
+    return grid
+
+
+def lines(numbers: dict[str, Any], width: int) -> list[str]:
+    """One line, or where that is too long its parts below each other: none is longer than ``width``."""
+    left, count = numbers["seconds_left"], numbers["training"]
     parts = [f"step {numbers['step']:>7,} / {numbers['steps']:,}"]
-    if numbers["steps_per_second"]:
-        parts.append(f"{numbers['steps_per_second']:,.0f} steps/s")
-        parts.append(f"{numbers['updates_per_second']:,.0f} updates/s")
+    if numbers["steps_per_second"] and count:
+        each = f"{numbers['steps_per_second'] / count:,.0f} steps/s"
+        updates = f"{numbers['updates_per_second'] / count:,.0f} updates/s"
+        parts.append(f"{each}, {updates} × {count} members" if count > 1 else f"{each}, {updates}")
     if left:
         parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
-    parts += some(numbers["returns"])
     parts += [f"{numbers[status]} {status}" for status in ("diverged", "stopped") if numbers[status]]
+    whole = joined([*parts, *(f"{name} {value:.1f}" for name, value in numbers["returns"].items())])
+    if len(whole) <= width:
+        return [whole]
+    found = packed(parts, width)
+    return [*found, f"  {joined(some(numbers['returns'], width - 2))}"] if numbers["returns"] else found
+
+
+def joined(parts: Sequence[str]) -> str:
     return "  ".join(parts)
 
 
-def some(returns: dict[str, float]) -> list[str]:
+def packed(parts: Sequence[str], width: int) -> list[str]:
+    """Parts side by side, as many as fit on a line."""
+    found = [parts[0]]
+    for part in parts[1:]:
+        together = joined([found[-1], part])
+        found = [*found[:-1], together] if len(together) <= width else [*found, f"  {part}"]
+    return found
+
+
+def some(returns: dict[str, float], room: int) -> list[str]:
     """What a line has room for: every kind, or the first (the baseline) and the best."""
-    shown = dict(returns)
-    if len(returns) > ROOM:
-        first, *others = returns
-        best = sorted(others, key=lambda label: -returns[label])[: ROOM - 1]
-        shown = {label: returns[label] for label in (first, *best)}
-    parts = [f"{label} {value:.1f}" for label, value in shown.items()]
-    return parts if len(shown) == len(returns) else [*parts, f"and {len(returns) - len(shown)} below"]
+    most = max(SHORTEST, room // 2 - 16)  # so that there is room for two
+    named = {name: f"{elided(name, most)} {value:.1f}" for name, value in returns.items()}
+    if len(joined(list(named.values()))) <= room:
+        return list(named.values())
+    first, *others = returns
+    best = [first, *sorted(others, key=lambda name: -returns[name])]
+    for count in range(len(best) - 1, 0, -1):
+        shown = [*(named[name] for name in best[:count]), f"and {len(best) - count} below"]
+        if len(joined(shown)) <= room:
+            return shown
+    return [named[first]]

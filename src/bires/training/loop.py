@@ -15,6 +15,7 @@ from bires.settings.options import Options, Progress, Stopped
 from bires.training.callbacks import Callback, Evaluation, to_stop
 from bires.training.cohort import Cohort
 from bires.training.evaluation import evaluation_environments
+from bires.training.halving import halving
 from bires.training.plan import Plan
 from bires.training.runners import make_runner
 from bires.training.snapshots import capture, restore
@@ -23,6 +24,10 @@ STRIDE, ROUND_S = 10, 0.5
 """Steps of the first round that the cohorts take by themselves; how long later ones should last, more or less.
 
 Between rounds a run looks whether to stop."""
+
+
+FEW = 12
+"""Stopped members that are named."""
 
 
 class TrainingLoop:
@@ -39,6 +44,8 @@ class TrainingLoop:
         self.step, self.stride = 0, STRIDE
         self.due = False
         """Whether the evaluation of this step is still to be made."""
+        asked = {"the log": options.log, "the search": halving(plan.config), "the callback": options.callback}
+        self.callbacks: dict[str, Callback] = {name: one for name, one in asked.items() if one is not None}
 
     def run(
         self,
@@ -105,6 +112,7 @@ class TrainingLoop:
             each = (time.monotonic() - began) / (end - self.step)
             self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
             self._record_frozen()
+            self.options.tick(self.step)
             if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
                 self.save()
 
@@ -124,11 +132,12 @@ class TrainingLoop:
         self.evaluations.write([(row[0], self.step, *row[1:]) for row in rows])
         self.returns = {row[0]: row[2] for row in rows}
         self._tell(evaluated=True)
-        if self.options.callback is not None and rows:
-            self._call_back(self.options.callback, rows)
+        for name, callback in self.callbacks.items():
+            if any(row[0] not in self.gone for row in rows):
+                self._call_back(name, callback, rows)
 
-    def _call_back(self, callback: Callback, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Calls the user's function, and stops the members that it names; the checkpoint of this step has it."""
+    def _call_back(self, name: str, callback: Callback, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Calls a function, and stops the members that it names; the checkpoint of this step has it."""
         plan, names = self.plan, EVALUATION_COLUMNS[2:]
         metrics = {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows if row[0] not in self.gone}
         members, returns = {i: plan.members[i] for i in metrics}, {i: self.returns[i] for i in metrics}
@@ -140,9 +149,10 @@ class TrainingLoop:
         self.stopped |= dict.fromkeys(chosen, self.step)
         self.require_ours()
         self._write_members()
-        who = f"member{'s' if len(chosen) > 1 else ''} {', '.join(map(str, chosen))}"
+        few = ", ".join(map(str, chosen[:FEW])) + (f" … ({len(chosen)} in all)" if len(chosen) > FEW else "")
+        who = f"member{'s' if len(chosen) > 1 else ''} {few}"
         rest = "no member is left" if self._all_out else "the others go on"
-        self.options.say(f"the callback stopped {who} at step {self.step}; {rest}")
+        self.options.say(f"{name} stopped {who} at step {self.step}; {rest}")
 
     @property
     def gone(self) -> dict[int, int]:

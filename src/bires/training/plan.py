@@ -122,12 +122,12 @@ class Plan:
         return hardware.require_memory(first, int(share * total), int(share * replay), self.capacity)
 
     def describe(self) -> str:
-        """One line about the run, once it is certain that it fits."""
+        """A line about the run and one about its memory, once it is certain that it fits."""
         free, (total, replay) = self.require_memory(), self.memory()
         return (
             f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
             f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
-            f"environment worker{'' if self.workers == 1 else 's'}; memory: replay "
+            f"environment worker{'' if self.workers == 1 else 's'}\nmemory: replay "
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(free)} free"
         )

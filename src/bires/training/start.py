@@ -22,7 +22,7 @@ from bires.training.launch import begin_or_continue
 def start(config: Config, out: str | os.PathLike[str] | None, options: Options, display: Display) -> Run:
     """Trains with a display, and stops in order when the process is asked to."""
     path = Path(out) if out is not None else default_out(config.task)
-    shown = replace(options, report=display.report, say=display.say, warn=display.warn)
+    shown = replace(options, report=display.report, tick=display.tick, say=display.say, warn=display.warn)
     with display, stoppable() as stop:
         return begin_or_continue(config, path, shown, stop, lambda members: display.begin(config, members, path))
 

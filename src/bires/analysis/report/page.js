@@ -187,7 +187,7 @@ function numbers() {
   const rows = data.rows, some = (name) => rows.some((row) => row[name]), kinds = [...new Set(rows.map((row) => row.interval).filter(Boolean))];
   const columns = [
     ["task", (r) => r.task], ["algorithm", (r) => r.kind], ["members", (r) => r.members],
-    some("diverged") && ["diverged", (r) => r.diverged], some("missing") && ["missing", (r) => r.missing],
+    some("diverged") && ["diverged", (r) => r.diverged], some("stopped") && ["stopped", (r) => r.stopped], some("missing") && ["missing", (r) => r.missing],
     ["last step", (r) => [count(r.last_step), r.last_step]],
     ["final return ± s.e.", (r) => [known(r.final_error) ? `${number(r.final_return)} ± ${number(r.final_error)}` : number(r.final_return), r.final_return]],
     ["AUC", (r) => [number(r.auc), r.auc]],

@@ -1,0 +1,110 @@
+"""The trials of a search as a table, and what to type to train the best of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import numpy as np
+from rich.table import Table as RichTable
+
+from bires.analysis import statistics
+from bires.analysis.intervals import Estimate, estimate
+from bires.errors import UserError
+from bires.machine.terminal import printable
+from bires.runs.folder import cell, write_whole
+from bires.runs.run import Run
+from bires.runs.tables import Table
+from bires.settings import config as configs
+from bires.settings import grid
+from bires.settings.searching import Trial, alone, command_of, trials_of, varied
+from bires.settings.tables import shown
+from bires.training.halving import rank, returns
+
+SHOWN = 20
+"""Trials that a terminal shows."""
+CAUTION = "The best of many trials looks better than it is: its own seeds chose it. Train it anew, with other seeds:"
+
+
+def ranked(run: Run) -> list[Trial]:
+    """Trials from the best to the worst: first those that were trained longest."""
+    if run.config.tuning is None:
+        raise UserError(f"{run.path} is not a search; `bires tune` makes one.")
+    members = run.members
+    whole = {row["member"] for row in members.rows() if row["status"] != "diverged"}
+    order = rank(trials_of(grid.members(run.config)), run.evaluations, whole)
+    return sorted(order, key=lambda trial: -steps_of(run, members, trial))  # which keeps the order among equals
+
+
+def steps_of(run: Run, members: Table, trial: Trial) -> int:
+    """How far a trial was trained: to the end, or to where the search stopped it."""
+    ends = [members["stopped_at"][one.member] for one in trial.members]
+    known = [int(end) for end in ends if end == end]
+    return max(known) if known else run.config.steps
+
+
+def table(run: Run) -> Table:
+    """One row per trial, the best first: its settings that vary, its return with a 95 % interval, its steps."""
+    trials, members, found = ranked(run), run.members, returns(run.evaluations)
+    names = varied(trials)
+    rows: list[dict[str, Any]] = []
+    for trial in trials:
+        scores = np.array([found[one.member] for one in trial.members if one.member in found])
+        value = estimate(statistics.mean, scores[:, None]) if len(scores) else Estimate(*[float("nan")] * 3)
+        status = {str(members["status"][one.member]) for one in trial.members}
+        own = trial.first.row()
+        rows.append(
+            {
+                "trial": trial.number,
+                **{name: own[name] if own[name] is not None else float("nan") for name in names},
+                "seeds": len(trial.members),
+                "return_mean": value.value,
+                "return_low": value.low,
+                "return_high": value.high,
+                "steps": steps_of(run, members, trial),
+                "status": next((one for one in ("diverged", "stopped", "running") if one in status), "finished"),
+            }
+        )
+    return Table({name: column([row[name] for row in rows]) for name in rows[0]})
+
+
+def column(values: list[Any]) -> np.ndarray:
+    return np.array(values, object if any(isinstance(value, str) for value in values) else None)
+
+
+def write(run: Run) -> Table:
+    """The table, also as trials.csv in the run folder."""
+    found, text = table(run), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found.columns)
+    writer.writerows([cell(value) for value in row.values()] for row in found.rows())
+    write_whole(run.path / "trials.csv", text.getvalue())
+    return found
+
+
+def best_command(run: Run) -> str:
+    """What to type to train the best trial with seeds that the search did not have."""
+    return command_of(alone(run.config, ranked(run)[0]))
+
+
+def best(run: Run) -> dict[str, Any]:
+    """The best trial as keyword arguments: all settings, with seeds that the search did not have."""
+    return configs.to_json(alone(run.config, ranked(run)[0]))
+
+
+def rich_table(run: Run, found: Table) -> RichTable:
+    """The best trials as a terminal shows them."""
+    task, count = printable(run.config.task), found.height
+    made = RichTable(title=f"{task}: {count} trials, the best first", title_justify="left")
+    ends = ("trial", "seeds", "return_mean", "return_low", "return_high", "steps", "status")
+    own = [name for name in found if name not in ends and not (name == "rule" and "algorithm" in found)]
+    for name in ("trial", *own, "return [95 %]", "steps", ""):
+        made.add_column(name, justify="left" if name in ("algorithm", "") else "right", overflow="fold")
+    for row in list(found.rows())[:SHOWN]:
+        value = Estimate(row["return_mean"], row["return_low"], row["return_high"]).show(".4g")
+        cells = ["–" if row[name] != row[name] else printable(shown(row[name])) for name in own]
+        made.add_row(str(row["trial"]), *cells, value, f"{row['steps']:,}", row["status"])
+    if count > SHOWN:
+        made.caption = f"{count - SHOWN} more in trials.csv"
+    return made

@@ -1,0 +1,202 @@
+"""The commands that train: `train`, `compare`, `tune` and `resume`, with what they share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from bires.cli.flags import Selection, record, typed
+from bires.cli.output import Interrupted, Output, RunOptions
+from bires.settings.config import Config, Whole
+from bires.settings.options import Viewer
+
+if TYPE_CHECKING:
+    from bires.runs.run import Run
+    from bires.training.display import Display
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `train` and `compare` share: a configuration, from all groups of flags."""
+
+    config: Config
+    seeds: Whole | None = None
+    """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
+    log: Viewer | None = None
+    """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
+    output: Output = field(default_factory=Output)
+
+    def whole(self, config: Config, seeds: int | None) -> Config:
+        """The configuration with the settings of agent, planners and environment, and with so many seeds."""
+        selection: Selection = type(self).selection  # type: ignore[attr-defined]
+        own = dict(config.own)
+        for group, settings in selection.groups().items():
+            own |= typed(getattr(self, group), settings, selection.sight)
+        plain = Config(**{item.name: getattr(config, item.name) for item in fields(Config)} | {"own": own})
+        return with_seeds(plain, seeds)
+
+
+class Train(Training):
+    """Train a population on a task. Several values of a setting make a grid."""
+
+    def run(self) -> int:
+        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback, self.log)
+
+
+@dataclass(frozen=True)
+class Compare(Training):
+    """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
+    curve."""
+
+    compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
+    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
+
+    def run(self) -> int:
+        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
+        return train_and_show(self.whole(self.config, seeds), self.output, self.callback, self.log)
+
+
+@dataclass(frozen=True)
+class Tune(Training):
+    """Search settings: every list and range makes trials, all of them train as one population, the worse half is
+    stopped again and again, and the command that trains the best is printed."""
+
+    range: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction] = ()
+    """SETTING LOW HIGH, then `log` for numbers of several magnitudes: --range critic_lr 1e-4 1e-2 log."""
+    trials: Whole = 16
+    """Draws from the ranges, for each combination of the lists."""
+    halvings: Whole = 3
+    """How often the worse half of the trials is stopped: after 1/8, 1/4 and 1/2 of the steps; 0: never."""
+    search_seed: Whole = 0
+    """The seed of the draws."""
+
+    def run(self) -> int:
+        from bires.settings.searching import Search, searched
+        from bires.settings.tuning import ranges_of
+
+        selection: Selection = type(self).selection  # type: ignore[attr-defined]
+        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 3
+        search = Search(ranges_of(self.range), self.trials, self.halvings, self.search_seed)
+        config = searched(self.whole(self.config, seeds), search, selection.names)
+        return train_and_show(config, self.output, self.callback, self.log)
+
+
+def with_groups(base: type, selection: Selection) -> type:
+    """A command with the flags of the selected agent and task, in groups."""
+    records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
+    groups: list[Any] = [(name, made, field(default_factory=made)) for name, made in records.items()]
+    made = make_dataclass(
+        base.__name__,
+        [("config", selection.config_type()), *groups],
+        bases=(base,),
+        frozen=True,
+        namespace={"selection": selection},
+    )
+    made.__doc__ = base.__doc__
+    return made
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
+
+    run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    steps: Whole | None = None
+    """Train until this many steps in all; default: those of the run."""
+    trust: bool = False
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    callback: str | None = None
+    """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
+    log: Viewer | None = None
+    """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
+    running: RunOptions = field(default_factory=RunOptions)
+
+    def run(self) -> int:
+        from bires.api.training import lengthen
+        from bires.runs.run import Run
+
+        if self.steps is not None:
+            lengthen(self.run_folder, self.steps, self.trust)
+        config = Run(self.run_folder, self.trust).config
+        return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback, self.log)
+
+
+def given(config: Config, name: str) -> bool:
+    """Whether a setting was typed, even with its default value: what was not typed is the default object itself."""
+    return getattr(config, name) is not getattr(Config, name)
+
+
+def with_seeds(config: Config, count: int | None) -> Config:
+    from bires.errors import UserError
+    from bires.settings.keywords import seeds
+
+    if count is None:
+        return config
+    if given(config, "seed"):
+        raise UserError("Both --seeds and --seed were given; --seeds 5 is short for --seed 0 1 2 3 4.")
+    return replace(config, seed=seeds(count))
+
+
+def train_and_show(config: Config, output: Output, callback: str | None, log: str | None) -> int:
+    """Trains, then shows the results."""
+    from bires.analysis.live import logging
+    from bires.settings.options import Stopped
+    from bires.training.callbacks import load_callback
+    from bires.training.display import Display
+    from bires.training.start import start
+
+    display = Display(output.quiet, output.json)
+    options = replace(output.options(), callback=load_callback(callback) if callback else None)
+    try:
+        with logging(log) as live:
+            run = start(config, output.out, replace(options, log=live), display)
+    except Stopped as stopped:
+        raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
+    show(run, display)
+    return 0
+
+
+def show(run: Run, display: Display) -> None:
+    """The table and the picture at the end of a run."""
+    from bires.analysis.summary import as_json, of_run, picture, rich_table
+
+    if run.config.tuning is not None:
+        show_trials(run, display)
+        return
+    rows = of_run(run)
+    path: Path | None = None
+    try:
+        path = picture(run)
+        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+    except OSError as error:  # a finished run may lie where nothing can be written
+        what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
+        display.warn(f"{what}; the run itself is whole. They are made anew by `bires resume {run.path}`")
+    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
+    if not display.quiet and not display.as_json:
+        display.console.print(rich_table(run, rows))
+        if path is not None:
+            display.console.print(f"learning curves: {path}", soft_wrap=True)
+
+
+def show_trials(run: Run, display: Display) -> None:
+    """The trials of a search, and what to type next."""
+    from bires.analysis.trials import CAUTION, best_command, rich_table, table, write
+    from bires.cli.evaluating import finite
+
+    try:
+        found = write(run)
+    except OSError as error:  # a finished run may lie where nothing can be written
+        display.warn(f"trials.csv of {run.path} cannot be written ({error.strerror}); the run itself is whole")
+        found = table(run)
+    command = best_command(run)
+    rows = [{name: finite(value) for name, value in row.items()} for row in found.rows()]
+    display.event("done", run=str(run.path), trials=rows, command=command)
+    if not display.quiet and not display.as_json:
+        display.console.print(rich_table(run, found))
+        display.console.print(f"trials: {run.path / 'trials.csv'}\n{CAUTION}\n\n    {command}\n", soft_wrap=True)

@@ -1,0 +1,141 @@
+"""A study from its name to its report: the command line's and the library's `reproduce`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from bires.errors import UserError, unknown
+from bires.runs.run import Run
+from bires.settings.config import flag
+from bires.settings.options import Options, Stopped
+from bires.studies import plan
+from bires.studies.cluster import over
+from bires.studies.plan import Job
+from bires.studies.reporting import report
+from bires.studies.run import Failures, StudyStopped, Way, fill
+from bires.studies.together import at_once
+from bires.training.display import Display
+
+Scale = Literal["smoke", "small", "paper"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be reproduced, and how its populations are run."""
+
+    study: str
+    scale: Scale = "small"
+    tasks: tuple[str, ...] = ()
+    """Only these of the study's tasks."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """In place of those of the study and the scale."""
+    out: Path | None = None
+    at_once: int | None = None
+    minutes: float | None = None
+    ray: str | None = None
+
+    @property
+    def where(self) -> Path:
+        return self.out or plan.default_out(self.study, self.scale)
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is the policy-evaluation lab, which has no populations."""
+        return plan.get(self.study).figure == "lab"
+
+    def jobs(self) -> list[Job]:
+        """The populations of the tasks that are asked for."""
+        jobs = plan.jobs(self.study, self.scale, self.where, self.settings)
+        known = [job.config.task for job in jobs]
+        for task in self.tasks:
+            if task not in known:
+                raise unknown("task of this study", task, dict.fromkeys(known), "")
+        return [job for job in jobs if not self.tasks or job.config.task in self.tasks]
+
+    def way(self) -> Way:
+        """How the populations are run."""
+        local = {"--at-once": self.at_once, "--minutes": self.minutes}
+        given = [f"{name} {value:g}" for name, value in local.items() if value is not None]
+        if self.ray is None:
+            return at_once(self.at_once, self.minutes)
+        if given:
+            raise UserError(
+                f"Both --ray and {given[0]} were given; --at-once and --minutes are for this machine alone."
+            )
+        return over(self.ray)
+
+    def command(self, running: bool = False) -> str:
+        """What a user types to get this again; ``running``: also how the populations are run."""
+        parts = [f"bires reproduce {self.study} --scale {self.scale}"]
+        parts += [f"--task {' '.join(self.tasks)}"] if self.tasks else []
+        parts += [f"{flag(key)} {value}" for key, value in self.settings.items()]
+        parts += [f"--out {self.out.as_posix()}"] if self.out else []
+        if running:
+            local = {"at_once": self.at_once, "minutes": self.minutes}
+            parts += [f"{flag(name)} {value:g}" for name, value in local.items() if value is not None]
+            parts += [f"--ray {self.ray}"] if self.ray else []
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a study came to."""
+
+    runs: tuple[Run, ...]
+    report: Path
+    """The folder of report.html."""
+    failures: Failures
+
+
+def reproduce(request: Request, options: Options, display: Display) -> Outcome:
+    """Runs the populations that are missing, then writes the report; `StudyStopped` says how to go on."""
+    jobs, way, again = request.jobs(), request.way(), request.command()
+    try:
+        outcome = fill(jobs, options, display, way)
+    except Stopped as stopped:
+        raise StudyStopped(f"{stopped}; `{request.command(running=True)}` fills the rest") from None
+    if not outcome.runs:
+        raise UserError(f"No population of {request.study} could be run:\n" + "\n".join(outcome.failures.values()))
+    where = plan.report_folder(request.study, request.where)
+    report(outcome.runs, where, request.study, again)
+    return Outcome(outcome.runs, where, outcome.failures)
+
+
+def require_all(outcome: Outcome, request: Request) -> None:
+    """Raises if some population could not be run: the report lacks it."""
+    if outcome.failures:
+        names = ", ".join(str(path) for path in outcome.failures)
+        count = len(request.jobs())
+        raise UserError(f"{len(outcome.failures)} of {count} populations could not be run: {names}.")
+
+
+def require_plain(request: Request) -> None:
+    """The lab has problems and seeds of its own."""
+    given = [*(["--task"] if request.tasks else []), *map(flag, request.settings)]
+    if given:
+        raise UserError(f"{given[0]} was given; the study {request.study} takes --scale and --out alone.")
+
+
+def require_place(out: Path) -> None:
+    """Refuses a folder that the lab cannot write to."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "verdicts.csv").touch()
+    except OSError as error:
+        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+
+
+@contextmanager
+def as_command(request: Request) -> Iterator[None]:
+    """Manifests name the command that a user would type, by which a later report knows the study."""
+    before = sys.argv
+    sys.argv = request.command().split()
+    try:
+        yield
+    finally:
+        sys.argv = before

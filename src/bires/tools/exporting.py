@@ -1,0 +1,49 @@
+"""Exports of runs: curves for viewers, a folder for a model hub, a dataset."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bires.analysis import export as viewers
+from bires.errors import UserError
+from bires.runs.run import Run
+from bires.settings.options import Target
+from bires.tools import hub, minari
+
+PLACES: dict[Target, str] = {"tensorboard": "tensorboard", "wandb": ".", "hub": "hub", "minari": "minari"}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to export."""
+
+    to: Target
+    out: Path | None = None
+    project: str = viewers.PROJECT
+    member: int = 0
+    episodes: int = 100
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    path: Path
+    advice: str
+    """What to type next."""
+
+
+def export(runs: Sequence[Run], wish: Wish, say: Callable[[str], object] = lambda text: None) -> Exported:
+    """Writes runs for another program; ``say`` is told what is missing."""
+    out = wish.out or Path(PLACES[wish.to])
+    if wish.to in ("tensorboard", "wandb"):
+        return Exported(out, viewers.export(runs, wish.to, out, wish.project))
+    if len(runs) != 1:
+        raise UserError(f"--to {wish.to} was given {len(runs)} runs; accepted: one, and --member.")
+    if wish.to == "hub":
+        made = hub.to_hub(runs[0], out, wish.member, say)
+        return Exported(made, f"{made}; upload it with `hf upload USER/NAME {shlex.quote(str(made))}`")
+    return Exported(out, minari.to_minari(runs[0], out, wish.member, wish.episodes))

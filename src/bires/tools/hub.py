@@ -1,0 +1,161 @@
+"""A folder ready for a model hub: one member's policy, with a card that says what it is. Nothing is uploaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bires.analysis import scores, statistics
+from bires.analysis.curves import collect, labelled
+from bires.analysis.figures import save_curves
+from bires.analysis.intervals import Estimate, estimate
+from bires.errors import UserError
+from bires.machine.terminal import printable
+from bires.runs.folder import write_whole
+from bires.runs.run import Run
+from bires.settings import config as configs
+from bires.settings import grid
+from bires.settings.grid import Member
+from bires.tools import video
+
+COPIED = ("manifest.json", "members.csv", "evaluations.csv")
+LOADER = """import json
+import numpy as np
+
+data = np.fromfile("policy.safetensors", np.uint8).tobytes()
+size = 8 + int.from_bytes(data[:8], "little")
+about = (header := json.loads(data[8:size])).pop("__metadata__")
+p = {k: np.frombuffer(data[size:][slice(*v["data_offsets"])], "<f4").reshape(v["shape"]) for k, v in header.items()}
+start = int(about["start"])
+
+def act(observation):
+    x = np.clip((observation - p["mean"]) / p["std"], -p["limit"], p["limit"])
+    for i in range(int(about["layers"])):
+        x = (np.maximum(x, 0) if i else x) @ p[f"weight.{i}"] + p[f"bias.{i}"]
+    return np.clip(np.tanh(x) * p["scale"] + p["shift"], p["low"], p["high"]) if "low" in p else x.argmax(-1) + start
+"""
+"""Acts by a saved policy, with NumPy alone."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a model card says of a member."""
+
+    run: Run
+    member: int
+    step: int
+    """Of the checkpoint whose policy it is."""
+    row: dict[str, Any]
+    """The member's last evaluation."""
+    label: str
+    final: Estimate
+    """Final return of its kind: mean over the seeds."""
+    seeds: int
+    files: tuple[str, ...]
+
+
+def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lambda text: None) -> Path:
+    """Writes policy, card, curves and, where it can be drawn, a video; ``say`` is told what is missing and why."""
+    policy = run.policy(member)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        step = int(policy.network().about["step"])
+        policy.save(out / "policy.safetensors")
+        if importlib.util.find_spec("onnx") is not None:
+            policy.save(out / "policy.onnx")
+        else:
+            say("no policy.onnx: `pip install 'bires[onnx]'` first")
+        for name in COPIED:
+            shutil.copyfile(run.path / name, out / name)
+        panels = collect([run])
+        save_curves(panels, out / "curves.png")
+        filmed = film(run, member, out, say)
+    except OSError as error:
+        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+    own = run.evaluations
+    rows = list(own.where(own["member"] == member).rows())
+    if not rows:
+        raise UserError(f"Member {member} of {run.path} was never evaluated. Train on: `bires resume {run.path}`.")
+    label = labelled([run])[0][member]["label"]
+    kind = next(kind for kind in panels[0].kinds if kind.label == label)
+    final = estimate(statistics.mean, scores.final(kind)[:, None])
+    there = ("policy.safetensors", "policy.onnx", "curves.png", *COPIED, filmed or "")
+    files = tuple(name for name in there if name and (out / name).exists())
+    found = Card(run, member, step, rows[-1], label, final, len(kind.returns), files)
+    write_whole(out / "README.md", card(found))
+    return out
+
+
+def settings_of(run: Run, member: Member) -> dict[str, Any]:
+    """The settings of a run, with one member's values of those that vary."""
+    own, shared = member.row(), configs.to_json(run.config)
+    shared.pop("tuning", None)
+    return {name: own[name] if own.get(name) is not None else value for name, value in shared.items()}
+
+
+def film(run: Run, member: int, out: Path, say: Callable[[str], object]) -> str | None:
+    """A video of one evaluation episode, under the name that hubs show; None where it cannot be drawn."""
+    name = f"replay.{'mp4' if video.has_ffmpeg() else 'gif'}"
+    try:
+        video.play(run, member, 0, out / name)
+        return name
+    except UserError as error:
+        say(f"no video: {str(error).splitlines()[0]}")
+        return None
+
+
+def card(found: Card) -> str:
+    """The card: metadata that hubs read, then what people read."""
+    run, row = found.run, found.row
+    task, own = printable(run.config.task), grid.members(run.config)[found.member]
+    mean = f"{row['return_mean']:.2f} +/- {row['return_std']:.2f}"
+    about = {
+        "library_name": "bires",
+        "tags": ["reinforcement-learning", "deep-reinforcement-learning", found.label, task],
+        "model-index": [
+            {
+                "name": found.label,
+                "results": [
+                    {
+                        "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
+                        "dataset": {"name": task, "type": task},
+                        "metrics": [{"type": "mean_reward", "value": mean, "name": "mean_reward", "verified": False}],
+                    }
+                ],
+            }
+        ],
+    }
+    head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items())  # JSON is YAML
+    settings = "\n".join(f"{name}: {json.dumps(value)}" for name, value in settings_of(run, own).items())
+    interval = "" if found.seeds > 1 else " (one seed: no interval)"
+    pictures = ["![learning curves](curves.png)", *(f"![an episode]({n})" for n in found.files if n.endswith(".gif"))]
+    lines = [
+        f"---\n{head}\n---\n",
+        f"# {found.label} on {task}\n",
+        f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) after "
+        f"{found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
+        "| | return |\n|---|---|",
+        f"| this policy, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
+        f"{mean} |",
+        f"| {found.label}, {found.seeds} seeds, last tenth of training: mean [95 % interval]{interval} | "
+        f"{found.final.show('.2f')} |\n",
+        *(f"{one}\n" for one in pictures),
+        "## Use it\n",
+        "With NumPy alone; observations are flat vectors, actions are what the environment's `step` takes:\n",
+        f"```python\n{LOADER}```\n",
+        *(
+            ["`policy.onnx` has the input `observation` and the output `action`.\n"]
+            if "policy.onnx" in found.files
+            else []
+        ),
+        "## How it was made\n",
+        f"    {printable(run.manifest.get('command', ''))}\n",
+        f"<details><summary>All settings of this member</summary>\n\n```yaml\n{settings}\n```\n</details>\n",
+        f"Files: {', '.join(f'`{name}`' for name in found.files)}. `evaluations.csv` has the curves of all members.\n",
+    ]
+    return "\n".join(lines)

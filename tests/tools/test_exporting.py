@@ -1,0 +1,104 @@
+"""Exports of one member: a folder for a model hub that works by itself, and a dataset of whole episodes."""
+
+import json
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import bires
+from bires.errors import UserError
+from bires.tools import video
+from bires.tools.hub import LOADER
+from tests.helpers import TASK, typed
+
+PAIR = {"seed": (4, 5)}
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """No GL library, so that no test waits for a video."""
+    monkeypatch.setattr(video, "BACKENDS", ())
+
+
+def test_a_hub_folder_has_a_card_and_a_policy_that_acts_without_us(undisturbed, tmp_path, monkeypatch, undrawn):
+    run = bires.load(undisturbed(**PAIR))
+    said = typed("export", str(run.path), "--to", "hub", "--member", "1", "--out", str(tmp_path / "hub"))
+    assert said.returncode == 0, said.stderr
+    assert "hf upload USER/NAME" in said.stdout
+    assert "no video: " in said.stdout
+    names = {path.name for path in (tmp_path / "hub").iterdir()}
+    expected = {"README.md", "policy.safetensors", "policy.onnx", "curves.png"}
+    assert names == {*expected, "manifest.json", "members.csv", "evaluations.csv"}
+    text = (tmp_path / "hub" / "README.md").read_text(encoding="utf-8")
+    _, head, body = text.split("---\n", 2)
+    about = {key: json.loads(value) for key, value in (line.split(": ", 1) for line in head.splitlines())}
+    assert about["library_name"] == "bires"
+    rows = run.evaluations
+    last = list(rows.where(rows["member"] == 1).rows())[-1]
+    [metric] = about["model-index"][0]["results"][0]["metrics"]
+    assert metric["value"] == f"{last['return_mean']:.2f} +/- {last['return_std']:.2f}"
+    assert "seed 5, member 1" in body
+    assert re.search(r"2 seeds, last tenth .* \| -?[\d.]+ \[", body)
+    assert "seed: 5\n" in body
+    assert f"{rows['return_mean'][rows['step'] == 60].mean():.2f}" in body
+    assert LOADER in body
+    monkeypatch.chdir(tmp_path / "hub")
+    scope: dict = {}
+    exec(LOADER, scope)
+    observation = np.array([1.0, 0.0, 0.5], np.float32)
+    np.testing.assert_allclose(scope["act"](observation), run.policy(1)(observation), atol=1e-4)
+
+
+def test_a_dataset_has_whole_episodes_of_the_evaluation(undisturbed, tmp_path, monkeypatch):
+    import minari
+
+    run = bires.load(undisturbed(**PAIR))
+    assert run.export("minari", out=tmp_path / "sets", member=1, episodes=2) == tmp_path / "sets"
+    run.export("minari", out=tmp_path / "sets", member=1, episodes=2)  # again, in its place
+    assert "MINARI_DATASETS_PATH" not in os.environ
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "sets"))
+    found = minari.load_dataset(f"bires/{TASK}/bi-res-ddpg-0_05-member-1-v0")
+    first, second = found.iterate_episodes()
+    assert first.observations.shape == (201, 3)
+    assert first.actions.shape == (200, 1)
+    assert abs(first.actions).max() <= 2.0
+    assert first.truncations.tolist() == [False] * 199 + [True]
+    assert not first.terminations.any()
+    rows = run.evaluations  # which has one episode, the first
+    last = rows["return_mean"][(rows["member"] == 1) & (rows["step"] == 60)]
+    assert float(first.rewards.sum()) == pytest.approx(float(last[0]), rel=1e-6)
+    assert second.rewards.sum() != first.rewards.sum()
+    about = json.loads((tmp_path / "sets" / found.id / "data" / "metadata.json").read_text())
+    assert "It is not the replay of its training" in about["description"]
+    assert about["algorithm_name"] == "bi-res-ddpg(0.05)"
+    environment = found.recover_environment()
+    assert environment.spec is not None
+    assert environment.spec.id == TASK
+    environment.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["RUN", "RUN", "--to", "hub"], "--to hub was given 2 runs"),
+        (["RUN", "--to", "hub", "--member", "7"], "members 0 to 1"),
+        (["RUN", "--to", "minari", "--episodes", "0"], "--episodes was given 0"),
+        (["RUN", "--to", "minari", "--member", "-1"], "members 0 to 1"),
+        (["RUN", "--to", "hub", "--out", "/proc/nowhere"], "Cannot write to --out"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused(words, answer, undisturbed, tmp_path):
+    run = str(undisturbed(**PAIR))
+    said = typed("export", *(run if word == "RUN" else word for word in words), cwd=tmp_path)
+    assert said.returncode == 2
+    assert answer in said.stderr
+
+
+def test_a_missing_library_is_named(undisturbed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "minari", None)
+    with pytest.raises(UserError, match=r"pip install 'bires\[minari\]'"):
+        bires.export(undisturbed(**PAIR), to="minari")
