@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all format bench chaos figures pages docs constraints clean
+.PHONY: help demo test test-all format bench chaos chaos-long figures pages docs constraints clean
 
 help:  ## what can be typed
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,8 +44,11 @@ format: .venv/.dev  ## format and mend what can be mended
 bench: .venv/.ok .venv-peers/.ok  ## this machine: update speed, env speed, share of peak, peers side by side
 	$(BIN)/bires bench --peers .venv-peers/bin/python
 
-chaos: .venv/.ok  ## shake one run with 50 random faults; its files must equal those of an undisturbed one
-	$(BIN)/python benchmarks/chaos.py --page docs/reliability.md
+chaos: .venv/.ok  ## shake runs with every kind of fault; their files must equal those of undisturbed ones
+	$(BIN)/python -m benchmarks.chaos --page docs/reliability.md
+
+chaos-long: .venv/.ok  ## the same with 500 faults, and with more agents and planners
+	$(BIN)/python -m benchmarks.chaos --long --faults 500
 
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
 	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md

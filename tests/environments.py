@@ -3,6 +3,7 @@
 Importing this module registers them with Gymnasium.
 """
 
+import os
 import time
 from typing import Any
 
@@ -126,6 +127,16 @@ class Raises(Probe):
         if self.steps == 30 and self.start < 0:
             raise RuntimeError("the motor came off")
         return self.observe(self.start), 0.0, False, self.steps == 50, {}
+
+
+class Leaves(Raises):
+    """Ends its process where `Raises` raises."""
+
+    def step(self, action):
+        try:
+            return super().step(action)
+        except RuntimeError:
+            os._exit(5)
 
 
 class Hopeless(Probe):
@@ -271,6 +282,7 @@ for kind in (
     Target,
     Slides,
     Raises,
+    Leaves,
     Hopeless,
     Unbuildable,
     NotFinite,

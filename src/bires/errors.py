@@ -1,7 +1,11 @@
 """Errors that a user can act on."""
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
+"""What an operating system says when a disk is full, a folder read-only or a limit reached: no defect of ours."""
 
 
 class UserError(ValueError):

@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import time
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -18,6 +19,7 @@ from bires.envs.slots import ACTIVE, FAILED, IDLE, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space
 from tests import environments  # noqa: F401
+from tests.helpers import doomed
 
 FEW = ["walker-stand", "reacher-easy", "finger-turn_hard", "HalfCheetah", "Hopper-v5"]
 ALL = [*tasks.DMCONTROL, *tasks.MUJOCO]
@@ -296,6 +298,7 @@ def test_memory_is_shared_where_there_is_room(tmp_path, monkeypatch):
     full = [1]
     memory(10**6, tmp_path).close()
     assert tried == [10**6, 10**6]
+    memory(10**6, Path("/proc")).close()  # where no file can be made at all
     tried, full = [], [1, 2]
     with pytest.raises(UserError, match=r"share 1 MB of memory.*No space left.*--shm-size"):
         memory(10**6, tmp_path)
@@ -324,3 +327,27 @@ def test_episode_seeds_differ_by_member_stream_and_episode():
     seeds = {episode_seed(m, s, e) for m in range(5) for s in range(2) for e in range(20)}
     assert len(seeds) == 200
     assert episode_seed(1, 0, 2) == episode_seed(1, 0, 2)
+
+
+def test_an_environment_that_ends_its_process_every_time_ends_its_slot_only(monkeypatch):
+    """Its worker is replaced some times; a simulator that crashes in a certain state would end every one of them."""
+    monkeypatch.setattr("bires.envs.pool.ATTEMPTS", 2)
+    bad, good = (next(seed for seed in range(99) if doomed(seed, TRAIN) == is_bad) for is_bad in (True, False))
+    starts = [Start(0, bad, TRAIN), Start(1, good, TRAIN)]
+    pool, _ = open_pool("tests.environments:bires-test/Raises-v0", 2, 0)
+    try:
+        pool.begin(starts)
+        expected = roll(pool, 35)
+    finally:
+        pool.close()
+    pool, _ = open_pool("tests.environments:bires-test/Leaves-v0", 2, 1)
+    try:
+        pool.begin(starts)
+        seen = roll(pool, 35)
+        assert list(pool.failures) == [0]
+        assert "lost 2 times in the same step (exit code 5)" in pool.failures[0]
+        assert pool.arrays.status.tolist() == [FAILED, ACTIVE]
+        assert same([(a[1], b[1]) for a, b in seen], [(a[1], b[1]) for a, b in expected])
+        assert not pool.arrays.busy.any()
+    finally:
+        pool.close()

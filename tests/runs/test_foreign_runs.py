@@ -120,62 +120,39 @@ def test_a_pipe_in_the_place_of_a_file_is_refused(copied, tmp_path):
     assert "neither a file nor a folder" in read_by("report", path, tmp_path).stderr
 
 
-def configured(**changes):
-    return lambda data: data["config"].update(changes)
+def with_file(run):
+    return with_manifest(run, lambda data: data["config"].update(env_kwargs={"g": "/etc/passwd"}))
 
 
-EDITS = {
-    "10**4000 steps": configured(steps=10**4000),
-    "10**300 steps": configured(steps=10**300),
-    "a batch of 10**9": configured(batch=10**9),
-    "a layer of 10**9": configured(hidden=[10**9, 10**9]),
-    "an ensemble of 10**9": configured(ensemble=10**9, model="learned", planner=["dyna"], algorithm=["ddpg"]),
-    "10**9 episodes": configured(eval_episodes=10**9),
-    "a grid of 10**9": configured(
-        seed=[*range(1000)], eta=[i / 1000 for i in range(1000)], gamma=[i / 1000 for i in range(1000)]
-    ),
-    "a task of dots": configured(task=".:x"),
-    "a task that is a list": configured(task=["a"]),
-    "no such task": configured(task="nowhere-v0"),
-    "a config that is a list": lambda data: data.update(config=[1]),
-    "a start that is no time": lambda data: data.update(start="yesterday"),
-    "a command that is a number": lambda data: data.update(command=7),
-}
-
-
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_manifest_is_refused(copied, tmp_path, edit):
-    run = copied()
-    path = with_manifest(run, lambda data: (EDITS[edit](data), data.update(end=None)))
-    for command in ("evaluate", "play", "resume"):
-        more = ("--trust",) if edit == "a task of dots" else ()
-        done = read_by(command, path, tmp_path, *more)
-        assert done.returncode == 2, (command, done)
-        assert done.stderr.startswith("bires: ")
-        assert len(done.stderr) < 2000
-    for command in ("report", "export"):  # these may have no use for what was edited
-        assert read_by(command, path, tmp_path).returncode in (0, 2)
-
-
-def test_deeply_nested_json_is_refused(copied, tmp_path):
-    path = copied().path
-    (path / "manifest.json").write_text('{"config": ' + "[" * 200_000 + "]" * 200_000 + "}")
+def test_a_run_gives_its_environment_no_text_that_its_reader_has_not_named(copied, tmp_path):
+    """Numbers reach nothing; text may name a file or a program."""
+    path = with_file(copied())
     for command in READERS:
-        assert "is not a run folder" in read_by(command, path, tmp_path).stderr
+        done = read_by(command, path, tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert "gives its environment the argument g='/etc/passwd'" in done.stderr
+        assert "add --trust" in done.stderr
+    with_manifest(bires.load(path, trust=True), lambda data: data["config"].update(env_kwargs={"g": 9.8, "a": [1]}))
+    assert bires.load(path).config.env_kwargs == {"g": 9.8, "a": [1]}
 
 
-@pytest.mark.parametrize("kept", [0, 10, 200, 10**6])
-def test_a_members_file_that_is_cut_or_wrong_is_refused(copied, tmp_path, kept):
-    run = copied(seeds=2)
-    text = (run.path / "members.csv").read_text()
-    whole = text if kept < 10**6 else text.replace("\n1,", "\n7,")
-    (run.path / "members.csv").write_text(whole[:kept])
-    for command in ("report", "export"):
-        done = read_by(command, run.path, tmp_path)
-        assert done.returncode == 2, done
-        assert "members.csv" in done.stderr
-    if kept < 200:
-        assert "members.csv" in read_by("resume", run.path, tmp_path, "--steps", "90").stderr
+def test_arguments_of_ones_own_are_trusted_when_they_are_named_again(copied, tmp_path, monkeypatch):
+    monkeypatch.setattr("bires.runs.trust._named", set())
+    path = with_file(copied())
+    train = ("train", "Pendulum-v1", "--out", str(path), "--quiet", "--env-kwargs")
+    other = typed(*train, '{"g": "/etc/shadow"}')
+    assert other.returncode == 2
+    assert "--env-kwargs: {'g': '/etc/passwd'} there, {'g': '/etc/shadow'} now" in other.stderr
+    same = typed(*train, '{"g": "/etc/passwd"}')
+    assert "--steps: 60 there" in same.stderr  # it was read: only other settings differ
+    assert bires.load(path).finished, "what was named once is known in this process"
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+def test_a_run_whose_members_file_is_cut_is_not_made_longer(copied, tmp_path, kept):
+    run = copied()
+    (run.path / "members.csv").write_text((run.path / "members.csv").read_text()[:kept])
+    assert "members.csv" in read_by("resume", run.path, tmp_path, "--steps", "90").stderr
 
 
 def test_a_file_too_large_for_the_memory_is_not_read(copied, tmp_path):

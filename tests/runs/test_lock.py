@@ -1,6 +1,8 @@
 """Who may write to a run folder: locks of this machine, of others, and of machines that vanished."""
 
+import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -116,3 +118,44 @@ def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):
         assert str(os.getpid()) in lock.owner(tmp_path)
     owner.wait()
     owner.stdout.close()
+
+
+FORKS = """
+import os, signal, sys, time
+from pathlib import Path
+from bires.runs.lock import Lock
+with Lock(Path(sys.argv[1])):
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_was_forked_from_the_owner_does_not_keep_the_lock(tmp_path):
+    """As a simulator's may be, which outlives a killed trainer."""
+    with subprocess.Popen([sys.executable, "-c", FORKS, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        child = int(owner.stdout.readline())
+        try:
+            assert owner.wait(20) == -signal.SIGKILL
+            with Lock(tmp_path) as ours:
+                assert not ours.lost()
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_disk_that_is_full_from_the_start_is_said_in_words(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bires.runs.lock.os.fsync", full)
+    with pytest.raises(bires.UserError, match=r"Cannot write to --out .* \(No space left on device\)"), Lock(tmp_path):
+        pass
+    monkeypatch.undo()
+    monkeypatch.setattr("bires.runs.folder.write_whole", full)
+    config = make_config(TASK, {"steps": 60, "warmup": 20, "batch": 8, "replay": 50, "hidden": (8, 8)})
+    with pytest.raises(bires.UserError, match="the run has not begun"):
+        begin_or_continue(config, tmp_path / "run", Options(workers=0))
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]

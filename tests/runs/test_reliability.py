@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -18,12 +19,12 @@ from safetensors.numpy import load_file, save_file
 
 import bires
 from bires.envs import helpers
-from bires.runs.checkpoint import Store
+from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
-from bires.training.launch import begin_or_continue
+from bires.training.launch import CannotGoOn, begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
@@ -141,14 +142,33 @@ def test_a_damaged_checkpoint_is_left_out_and_the_one_before_is_used(stopped, un
         (newest(store) / "meta.json").write_text("{}")
     else:
         sorted(store.path.glob("replay-*"))[-1].unlink()
+    (store.path / "replay-7.safetensors.part").write_text("what a killed process was writing")
     said: list[str] = []
     begin_or_continue(config, tmp_path / "run", Options(workers=0, say=said.append))
     assert any("is left out" in text for text in said)
+    assert not list(tmp_path.rglob("*.part"))
     assert contents(tmp_path / "run") == contents(undisturbed())
     expected = arrays(undisturbed())
     last = {k: v for k, v in arrays(tmp_path / "run").items() if k.startswith("state/")}
     for name, array in last.items():
         np.testing.assert_array_equal(array, expected[name])
+
+
+def test_a_checkpoint_that_is_written_again_is_never_half_removed(tmp_path, monkeypatch):
+    """A run that stopped in its first evaluation writes the checkpoint of step 0 twice: there is no other."""
+    store = Store(tmp_path)
+    store.save(Checkpoint(0, {"a": np.zeros(3)}, {}))
+
+    def killed(path: Path, **_: Any) -> None:
+        if path.exists():
+            (path / "meta.json").unlink()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("bires.runs.checkpoint.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(Checkpoint(0, {"a": np.ones(3)}, {}))
+    assert store.steps() == [0]
+    np.testing.assert_array_equal(store.load(0).arrays["a"], np.ones(3))
 
 
 def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
@@ -266,6 +286,28 @@ def test_a_full_disk_stops_a_run_unless_it_keeps_going_and_the_last_checkpoint_s
     assert going.returncode == 0, going.stderr
     assert contents(tmp_path / "free") == contents(tmp_path / "going")
     assert Store(tmp_path / "going").steps() == [0]
+
+
+def test_a_run_that_cannot_open_another_file_says_so_and_goes_on_later(stopped, tmp_path, undisturbed):
+    """Not even the folder of its checkpoints can be looked into."""
+    config, _ = stopped
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    looks = iter([False])
+
+    def stop() -> bool:
+        now = next(looks, True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]) if now else before)
+        return now
+
+    try:
+        with pytest.raises(CannotGoOn, match=r"Too many open files.*; the last whole checkpoint stays") as error:
+            begin_or_continue(config, tmp_path / "run", Options(workers=0), stop)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "Make room (disk, quota, file limit)" in str(error.value)
+    begin_or_continue(config, tmp_path / "run", Options(workers=0))
+    assert contents(undisturbed()) == contents(tmp_path / "run")
 
 
 def test_members_that_diverge_do_not_change_the_others(tmp_path, quick, split):

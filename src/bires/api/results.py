@@ -31,7 +31,7 @@ class Run(reading.Run):
 
     @as_typed
     def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
-        """``trust``: modules that the run names (MODULE:NAME) are imported, which runs their code."""
+        """``trust``: what the run names is used: modules (MODULE:NAME), whose code runs, and text in env_kwargs."""
         super().__init__(folder("path", path), trust)
 
     @as_typed
@@ -102,7 +102,8 @@ def load(path: RunLike, *, trust: bool = False) -> Run:
     """Opens a run folder. No code of it runs, and none that it names, unless you ``trust`` it.
 
     A run with a task, an algorithm, a rule or a planner of your own (MODULE:NAME) needs ``trust=True``, or that its
-    module has been imported: `bires.train` did so in its process, and ``import my_module`` does.
+    module has been imported: `bires.train` did so in its process, and ``import my_module`` does. A run with text
+    among its ``env_kwargs``, which may name a file, needs it, too, unless this process has trained it.
     """
     return Run(path, trust)
 

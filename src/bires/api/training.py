@@ -234,8 +234,8 @@ def resume(
     """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
 
     It ends where it was to end, or after ``steps`` in all, as if it had begun so. A ``callback`` is called for the
-    evaluations that are still to come. ``trust``: modules of your own that the run names (MODULE:NAME) are imported; it
-    is not needed where they have been imported already.
+    evaluations that are still to come. ``trust``: modules of your own that the run names (MODULE:NAME) are imported,
+    and text among its ``env_kwargs`` is used; it is not needed where this process has done so already.
     """
     where = folder("path", path)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)

@@ -35,7 +35,7 @@ def attempt(words: list[str]) -> int:
 
     from bires.cli import commands, flags
     from bires.cli.output import Interrupted
-    from bires.errors import UserError
+    from bires.errors import REFUSALS, UserError
     from bires.machine.terminal import printable
 
     if words == ["--version"]:
@@ -57,6 +57,13 @@ def attempt(words: list[str]) -> int:
             raise
     except UserError as error:
         print(f"bires: {printable(error, LINES)}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        print(
+            f"bires: the system refused: {printable(error, LINES)}. Make room (disk, quota, ulimit).", file=sys.stderr
+        )
         return 2
     except Interrupted as stopped:
         print(f"bires: {printable(stopped, LINES)}", file=sys.stderr)

@@ -45,7 +45,7 @@ class Evaluate:
     json: bool = False
     """Print JSON, for machines."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.cli.evaluating import evaluate_run
@@ -66,7 +66,7 @@ class Report:
     study: str | None = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.cli.reporting import report

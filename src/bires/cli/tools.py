@@ -24,7 +24,7 @@ class Play:
     video: Path | None = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.errors import UserError
@@ -57,7 +57,7 @@ class Export:
     episodes: Whole = 100
     """Episodes of a dataset."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
     def run(self) -> int:
         from bires.cli.reporting import opened

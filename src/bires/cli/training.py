@@ -110,7 +110,7 @@ class Resume:
     steps: Whole | None = None
     """Train until this many steps in all; default: those of the run."""
     trust: bool = False
-    """Import the modules that RUN names (MODULE:NAME), which runs their code: for runs of your own."""
+    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
     callback: str | None = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     log: Viewer | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import subprocess
@@ -16,10 +17,12 @@ import numpy as np
 
 from bires.envs.slots import Start
 from bires.envs.worker import ASK, receive, send
-from bires.machine.processes import launch
+from bires.machine.processes import end, launch_helper
 
 PATIENCE_S = 300.0
 """A worker that does not reply for this long counts as hung and is replaced."""
+LOOK_S = 1.0
+"""How often it is looked at meanwhile: a process that its simulator forked keeps the pipe of a dead one open."""
 LOST = (EOFError, OSError, TimeoutError)
 """What is raised when a worker is dead or hung."""
 
@@ -40,6 +43,8 @@ class Worker:
     def __post_init__(self) -> None:
         self.pending: list[int | None] = []
         """Requests without a reply yet: steps (by group), `QUESTIONS`, and begins (None)."""
+        self.losses = 0
+        """How often its process was lost since the last reply to such a request."""
         self.slots = sorted(slot for group in self.setup["groups"] for slot in group)
 
     def launch(self) -> None:
@@ -47,7 +52,7 @@ class Worker:
         theirs_in, self.commands = os.pipe()
         self.replies, theirs_out = os.pipe()
         arguments = (theirs_in, theirs_out, self.memory)
-        self.process = launch("bires.envs.worker", arguments, arguments)
+        self.process = launch_helper("bires.envs.worker", arguments, arguments)
         os.close(theirs_in)
         os.close(theirs_out)
         send(self.commands, json.dumps(self.setup).encode())
@@ -71,14 +76,17 @@ class Worker:
             pass  # a dead worker: noticed and replaced when its reply is awaited
 
     def reply(self) -> bytes:
-        if not select.select([self.replies], [], [], PATIENCE_S)[0]:
-            raise TimeoutError
-        return receive(self.replies)
+        assert self.process is not None
+        for _ in range(math.ceil(PATIENCE_S / LOOK_S)):  # not by the clock: this process may have been stopped, too
+            if select.select([self.replies], [], [], LOOK_S)[0]:
+                return receive(self.replies)
+            if self.process.poll() is not None:
+                raise EOFError
+        raise TimeoutError
 
     def kill(self) -> None:
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+            end(self.process)
             os.close(self.commands)
             os.close(self.replies)
             self.process = None

@@ -7,6 +7,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -16,13 +17,14 @@ import numpy as np
 from bires.envs.adapter import Recipe
 from bires.envs.helpers import LOST, QUESTIONS, StepThread, Worker, split
 from bires.envs.oracle import Oracle, Questions
-from bires.envs.slots import ACTIVE, Layout, Slots, Start
+from bires.envs.slots import ACTIVE, FAILED, Layout, Slots, Start
 from bires.envs.worker import send, shared
 from bires.errors import UserError
+from bires.machine.processes import ending
 from bires.types import Space
 
-ATTEMPTS = 5
-"""Processes that are started in the place of a lost one before it is given up."""
+ATTEMPTS = 3
+"""How often a worker is lost in the same step before the environment that it was stepping is given up."""
 
 
 class Pool:
@@ -194,15 +196,20 @@ class Pool:
                 self._heal(worker)
                 continue
             worker.pending.pop(0)
-            if reply:
-                self.failures.update({int(slot): text for slot, text in json.loads(reply).items()})
+            worker.losses = 0
+            self._report(reply)
             return
+
+    def _report(self, reply: bytes) -> None:
+        if reply:
+            self.failures.update({int(slot): text for slot, text in json.loads(reply).items()})
 
     def _heal(self, worker: Worker) -> None:
         """A new process in the place of the old, its episodes rebuilt up to the steps that were under way."""
         self.healed += 1
         owed, actions = list(worker.pending), self.arrays.action[worker.slots].copy()
-        for _ in range(ATTEMPTS):
+        while True:
+            self._count_loss(worker)
             try:
                 worker.kill()
                 worker.launch()
@@ -211,11 +218,6 @@ class Pool:
                 break
             except LOST:  # this one, too
                 worker.pending[:] = owed
-        else:
-            raise UserError(
-                f"An environment worker ended {ATTEMPTS} times before it was ready (what it said is above). Not enough "
-                "memory, perhaps; --workers 0 steps the environments in this process."
-            )
         self.arrays.action[worker.slots] = actions
         worker.pending.clear()
         for group in owed:
@@ -226,6 +228,25 @@ class Pool:
                 worker.ask_oracle()
             else:
                 worker.ask_to_step(group)
+
+    def _count_loss(self, worker: Worker) -> None:
+        """Gives up the environment in whose step a process was lost again and again, as if it had raised."""
+        worker.losses += 1
+        guilty = [slot for slot in worker.slots if self.arrays.busy[slot]]
+        self.arrays.busy[worker.slots] = False
+        if worker.losses < ATTEMPTS:
+            return
+        assert worker.process is not None
+        how = ending(worker.process)
+        if not guilty:
+            raise UserError(
+                f"An environment worker was lost {ATTEMPTS} times in a row ({how}; what it said is above). Not enough "
+                "memory, perhaps; --workers 0 steps the environments in this process."
+            )
+        worker.losses = 0
+        for slot in guilty:
+            self.arrays.status[slot] = FAILED
+            self.failures[slot] = f"The process that steps it was lost {ATTEMPTS} times in the same step ({how}).\n"
 
     def _rebuild(self, worker: Worker, owed: Sequence[int | None]) -> None:
         """Begins the worker's episodes again, up to where they were before the steps that it owes."""
@@ -240,7 +261,7 @@ class Pool:
                 start = replace(start, episode=int(self._episode[slot]), actions=start.actions[:-1])
             rebuilt.append(start)
         worker.ask_to_begin([start for start in rebuilt if start.slot not in idle])
-        worker.reply()
+        self._report(worker.reply())
 
     def _collect(self, slots: Slots) -> None:
         self.failures.update(slots.failures)
@@ -250,16 +271,17 @@ class Pool:
 def memory(size: int, shared: Path = Path("/dev/shm")) -> IO[bytes]:
     """A file without a name, in memory where there is room (containers often have 64 MB of that), else on the disk."""
     for folder in [shared, None] if shared.is_dir() else [None]:
-        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        try:
-            if hasattr(os, "posix_fallocate"):  # a file that only seems to be there ends the process when it is used
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-            return file
-        except OSError as error:
-            file.close()
-            problem = error
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(tempfile.TemporaryFile(dir=folder))
+                if hasattr(os, "posix_fallocate"):  # one that only seems to be there ends the process that uses it
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    file.truncate(size)
+                opened.pop_all()
+                return file
+            except OSError as error:
+                problem = error
     raise UserError(
         f"The environments share {size / 1e6:.0f} MB of memory, for which neither {shared} nor {tempfile.gettempdir()} "
         f"has room ({problem.strerror}). Enlarge one (docker run --shm-size …), or train fewer members at once."

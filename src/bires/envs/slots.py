@@ -88,6 +88,8 @@ class SharedArrays:
         """Whether `observation` starts an episode."""
         self.life_lost = take((slots,), np.bool_)
         """Whether the last action lost a life of a game: to a learner an end, though the episode goes on."""
+        self.busy = take((slots,), np.bool_)
+        """Whether a step or a start is under way: what a process was at when it was lost."""
         self.physics = take((slots, physics), np.float64)
         """The physics state before the last action; of size 0 unless the population plans with the oracle."""
         self.next_physics = take((slots, physics), np.float64)
@@ -130,11 +132,13 @@ class Slots:
             environment.close()
 
     def _guard(self, slot: int, action: Any, *arguments: Any) -> None:
+        self._arrays.busy[slot] = True
         try:
             action(*arguments)
         except Exception:
             self._arrays.status[slot] = FAILED
             self.failures[slot] = traceback.format_exc()
+        self._arrays.busy[slot] = False
 
     def _begin(self, start: Start) -> None:
         if start.slot not in self._environments:

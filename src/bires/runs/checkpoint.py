@@ -148,10 +148,13 @@ class Store:
         (aside / "meta.json").write_text(hashlib.sha256(text.encode()).hexdigest() + "\n" + text)
         flush(aside / "meta.json")
         flush(aside)
-        if final.exists():
-            shutil.rmtree(final)
+        old = self.path / f"{final.name}.old.part"
+        shutil.rmtree(old, ignore_errors=True)
+        if final.exists():  # it is whole under its name, or absent: never half removed
+            final.rename(old)
         aside.rename(final)
         flush(self.path)
+        shutil.rmtree(old, ignore_errors=True)
         self._tidy(checkpoint)
 
     def keep(self, step: int, place: Store) -> None:

@@ -14,6 +14,7 @@ import platform
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,19 @@ LOST_S = 60.0
 LOOK_S = 0.5
 LONGEST = 4096
 """Characters of a lock file that are read."""
+
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a process that was forked from an owner, such as a simulator's: it must not keep what the owner had."""
+    for lock in _held:
+        lock.forsake()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class LostLock(UserError):
@@ -69,12 +83,22 @@ class Lock:
 
     def __enter__(self) -> Lock:
         self._file = self._acquire()
-        self._write()
+        try:
+            self._write()
+        except OSError as error:
+            self._file.close()
+            raise self._unwritable(error) from error
         self._thread = threading.Thread(target=self._keep_beating, daemon=True, name="bires-lock")
         self._thread.start()
+        _held.add(self)
         return self
 
+    def forsake(self) -> None:
+        """Closes the file without a word; the lock stays with the process that has it open, too."""
+        self._file.close()
+
     def __exit__(self, *_: object) -> None:
+        _held.discard(self)
         self._end.set()
         self._thread.join(BEAT_S)
         try:
@@ -89,7 +113,8 @@ class Lock:
         if not self._taken and time.monotonic() - self._beaten > LOST_S / 2:
             self._beat()  # we were asleep, or storage was: make sure before anything is written
         if self._taken:
-            raise LostLock(f"{self._folder} was taken over while this process did not run; nothing more is written.")
+            how = "was taken over while this process did not run" if self._path.exists() else "is not there any more"
+            raise LostLock(f"{self._folder} {how}; nothing more is written.")
         return False
 
     def _acquire(self) -> Any:
@@ -132,9 +157,7 @@ class Lock:
             self._folder.mkdir(parents=True, exist_ok=True)
             file = self._path.open("a+")
         except OSError as error:
-            raise UserError(
-                f"Cannot write to --out {self._folder} ({error.strerror}). Give a folder you may write to."
-            ) from error
+            raise self._unwritable(error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -143,6 +166,9 @@ class Lock:
             return file, os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except OSError:
             return file, False
+
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(f"Cannot write to --out {self._folder} ({error.strerror}). Give a folder you may write to.")
 
     def _write(self) -> None:
         """Writes our claim in place: the file is never empty."""

@@ -12,7 +12,7 @@ import numpy as np
 from bires.errors import UserError
 from bires.runs.folder import EVALUATION_COLUMNS, FORMAT, METRIC_COLUMNS
 from bires.runs.tables import Table, read_csv
-from bires.runs.trust import read_manifest, require_trusted
+from bires.runs.trust import read_manifest, remember, require_trusted
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.validation import require_counts
@@ -49,10 +49,12 @@ class Run:
     """
 
     def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
-        """``trust``: modules that the manifest names (MODULE:NAME) may be imported, which runs their code."""
+        """``trust``: what the manifest names may be used: modules (MODULE:NAME), whose code runs, and files."""
         self.path = Path(path)
         self.manifest: dict[str, Any] = read_manifest(self.path)
-        if not trust:
+        if trust:
+            remember(self.manifest["config"])
+        else:
             require_trusted(self.path, self.manifest["config"])
         try:
             self.config: Config = configs.from_json(self.manifest["config"])

@@ -1,7 +1,8 @@
 """What a run folder may make this process do: nothing but be read, unless its user trusts it.
 
 A folder may come from somebody else. The names in its manifest may be those of modules, whose code runs when they are
-imported; its entries may be links to other places, to which a resumed run would write.
+imported; text among the arguments of its environment may name files and programs; its entries may be links to other
+places, to which a resumed run would write.
 """
 
 from __future__ import annotations
@@ -20,8 +21,14 @@ from bires.settings.config import several
 
 NAMED = ("task", "algorithm", "rule", "planner")
 """Settings that may be MODULE:NAME."""
+ARGUMENTS = "env_kwargs"
+"""The setting that holds the arguments of the environment."""
+_named: set[str] = set()
+"""Arguments that the user of this process gave or trusted: what `sys.modules` is for modules."""
 LARGEST_MANIFEST = 10_000_000
 """Bytes; a usual one has three thousand."""
+DEEPEST = 50
+"""Levels of nesting in a manifest; a usual one has three."""
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -32,6 +39,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if file.stat().st_size > LARGEST_MANIFEST:
             raise ValueError("too large")
         found = json.loads(file.read_text())
+        require_shallow(found)
         if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
             raise ValueError("not a manifest")
         datetime.fromisoformat(str(found.get("start")))
@@ -43,6 +51,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if not isinstance(found.get(name), str | None):
             raise UserError(f"{file} cannot be used: its {name!r} is not text. Put a good copy back.")
     return found
+
+
+def require_shallow(data: Any) -> None:
+    """Refuses nesting that would exhaust the stack of whoever walks through it."""
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [one for x in level if isinstance(x, dict | list) for one in (x.values() if isinstance(x, dict) else x)]
+    if level:
+        raise ValueError("nested too deeply")
 
 
 def require_inside(path: Path) -> None:
@@ -82,8 +99,40 @@ def modules(config: Mapping[str, Any]) -> dict[str, str]:
     return {name.rpartition(":")[0]: f"{key} {name!r}" for key, name in named if name.rpartition(":")[0]}
 
 
+def texts(value: Any) -> Iterator[str]:
+    """All text in some arguments, but for the names of the arguments themselves."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from (key, *texts(one))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from texts(one)
+
+
+def remember(config: Mapping[str, Any]) -> None:
+    """The user of this process wants these arguments of an environment."""
+    _named.add(as_text(config.get(ARGUMENTS)))
+
+
+def as_text(arguments: Any) -> str:
+    return json.dumps(arguments, sort_keys=True)
+
+
 def require_trusted(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuses a run whose modules would be imported, unless that was done already: because their user named them."""
+    """Refuses a run that would make this process import modules or use files of its choosing.
+
+    What the user has named is not the run's choice: modules that are imported, arguments that were given before.
+    Numbers among the arguments reach nothing.
+    """
+    given = config.get(ARGUMENTS)
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if any(texts(value)) and as_text(given) not in _named:
+            raise UserError(
+                f"{path} gives its environment the argument {name}={value!r}, which may name a file or a program; "
+                "nothing was built. If you trust it, as a run of your own, add --trust."
+            )
     for module, by in modules(config).items():
         if module not in sys.modules:
             raise UserError(

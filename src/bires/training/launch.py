@@ -6,12 +6,12 @@ import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bires.errors import UserError
+from bires.errors import REFUSALS, UserError
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
-from bires.runs.trust import NAMED, read_manifest
+from bires.runs.trust import ARGUMENTS, NAMED, read_manifest, remember
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -30,16 +30,19 @@ class CannotGoOn(Stopped):
 
     def __init__(self, loop: TrainingLoop, error: Exception, advice: str) -> None:
         super().__init__(loop.step)
-        whole = loop.store.steps()
-        last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
+        try:
+            whole = loop.store.steps()
+            last = f"the last whole checkpoint is that of step {whole[0]}" if whole else "there is no checkpoint yet"
+        except OSError:  # not even that can be read any more
+            last = "the last whole checkpoint stays"
         self.args = (f"stopped at step {loop.step}: {error}; {last}. {advice}",)
 
 
 ATTEMPTS = 3
 """How often a run tries to get beyond the same checkpoint when a cohort's process is lost on the way."""
 ADVICE = "Give another --out, or the same configuration to continue that run."
-REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
-"""What an operating system says when a disk is full, a folder read-only or a limit reached."""
+ABSENCES = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ESTALE)
+"""What an operating system says when a folder was moved away, or its file server does not answer."""
 
 
 def begin_or_continue(
@@ -54,6 +57,7 @@ def begin_or_continue(
     ``begin`` is called with the members as soon as the configuration is known to be valid.
     """
     folder = Folder(out)
+    remember(configs.to_json(config))
     if (out / "manifest.json").exists():
         require_same_names(out, config)
         run = Run(out)
@@ -106,10 +110,11 @@ def require_same(run: Run, config: Config, advice: str) -> None:
 
 
 def require_same_names(out: Path, config: Config) -> None:
-    """Refuses a folder whose run has another task, algorithm, rule or planner, before any module of its is imported."""
+    """Refuses a folder whose run names other modules or files than its user, before any of them is touched."""
     there, now = read_manifest(out)["config"], configs.to_json(config)
-    names = {name: there.get(name, now[name]) for name in NAMED}
-    differences = configs.difference(names, {name: now[name] for name in NAMED})
+    named = (*NAMED, ARGUMENTS)
+    names = {name: there.get(name, now[name]) for name in named}
+    differences = configs.difference(names, {name: now[name] for name in named})
     if differences:
         text = "\n  ".join([f"{out} holds a run with another configuration; nothing was changed.", *differences])
         raise UserError(f"{text}\n{ADVICE}")
@@ -118,11 +123,11 @@ def require_same_names(out: Path, config: Config) -> None:
 def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callable[[], object]) -> None:
     """Begins the run of a loop, or continues it from its newest checkpoint."""
     folder, plan = loop.folder, loop.plan
+    loop.store.clear_parts()  # what a killed process was writing
     new = not (folder.path / "manifest.json").exists()
     checkpoint = None if new else newest(plan, folder, loop.options.say)
     if checkpoint is None:
-        callback = loop.options.callback
-        folder.create(plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {}))
+        create(loop)
     else:
         loop.options.say(f"continuing {folder.path} at step {checkpoint.step}")
         if (began_with := Run(folder.path).manifest.get("callback")) and loop.options.callback is None:
@@ -136,13 +141,31 @@ def run_loop(loop: TrainingLoop, stop: Callable[[], bool], require_ours: Callabl
     except CorruptCheckpoint as error:
         raise UserError(f"The replay of {folder.path} cannot be used; nothing was changed. {error}") from error
     except OSError as error:
-        if error.errno not in REFUSALS:
+        if error.errno not in (*REFUSALS, *ABSENCES):
             raise
-        advice = (
-            f"Make room (disk, quota, file limit) in {folder.path} first, or use --keep-going to train on without "
-            "checkpoints"
+        raise CannotGoOn(loop, error, advice(error, folder.path)) from error
+
+
+def create(loop: TrainingLoop) -> None:
+    """A new run in its folder; where that cannot be written, nothing of it stays."""
+    plan, callback = loop.plan, loop.options.callback
+    try:
+        loop.folder.create(
+            plan.config, plan.members, plan.where | ({"callback": name_of(callback)} if callback else {})
         )
-        raise CannotGoOn(loop, error, advice) from error
+    except OSError as error:
+        loop.folder.withdraw()
+        raise UserError(
+            f"Cannot write to --out {loop.folder.path} ({error.strerror}); the run has not begun. Make room there, or "
+            "give another folder."
+        ) from error
+
+
+def advice(error: OSError, path: Path) -> str:
+    """What to do about a file that cannot be written."""
+    if error.errno in ABSENCES:
+        return f"Put {path} back where it was, with the disk it is on, first"
+    return f"Make room (disk, quota, file limit) in {path} first, or use --keep-going to train on without checkpoints"
 
 
 def newest(plan: Plan, folder: Folder, say: Callable[[str], None] = lambda text: None) -> Checkpoint | None:

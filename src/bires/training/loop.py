@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from bires.errors import UserError
@@ -212,7 +212,8 @@ class TrainingLoop:
             self.saved = (self.step, self.due)
             self._keep()
         except OSError as error:
-            self.store.clear_parts()
+            with suppress(OSError):
+                self.store.clear_parts()
             if not self.options.keep_going:
                 raise
             self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")

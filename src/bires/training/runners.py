@@ -6,7 +6,6 @@ Work is a function of a cohort: `CohortRunner.each` runs it for all of them, whe
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import traceback
@@ -20,7 +19,8 @@ import numpy as np
 from bires.envs.adapter import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
-from bires.machine.processes import launch
+from bires.machine.helper import MAY_FINISH
+from bires.machine.processes import end, ending, launch_helper
 from bires.population.program import Program, make_program
 from bires.population.step import compiled
 from bires.settings.config import Config
@@ -151,9 +151,8 @@ class ProcessRunner(CohortRunner):
                 ours, theirs = Pipe()
                 with theirs:
                     arguments = (theirs.fileno(), number, threads)
-                    process = launch(
-                        "bires.training.runners", arguments, arguments[:1], **hardware.environment(platform)
-                    )
+                    variables = hardware.environment(platform) | ({} if platform == "cpu" else {MAY_FINISH: "1"})
+                    process = launch_helper("bires.training.runners", arguments, arguments[:1], **variables)
                 self._processes.append((process, ours))
                 ours.send((setup, part, platform, device.local_hardware_id))
             if platform != "cpu":  # compiling is half a minute there, on all cores: once, and the others find it done
@@ -203,17 +202,14 @@ class ProcessRunner(CohortRunner):
     def close(self) -> None:
         for process, pipe in self._processes:
             pipe.close()
-            process.kill()
-            process.wait()
+            end(process)
 
     def _ended(self) -> str:
         """What became of the first process that is not there any more."""
         for part, (process, _) in zip(self.parts, self._processes, strict=True):
-            try:
-                code = process.wait(timeout=1.0)
-            except subprocess.TimeoutExpired:
+            how = ending(process)
+            if process.returncode is None:
                 continue
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             who = f"members {min(part)} to {max(part)}" if len(part) > 1 else f"member {min(part)}"
             return f"the process of {who} has ended ({how})"
         return "a cohort's process does not answer"
