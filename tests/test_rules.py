@@ -24,6 +24,7 @@ HAND = {
     "minto": (-(0.5 + 0.9 * 2 - 1), 0.0),
     "qrc": (-(0.5 + 0.9 * 2 - 1), 0.9 * 0.7),
     "ortho": (-(0.5 + 0.9 * 4 - 1), 0.09 * (0.5 + 0.9 * 2 - 3)),  # orthogonal are the networks' gradients
+    "baird": (-(0.5 + 0.9 * 2 - 1), 0.9 * (0.5 + 0.9 * 2 - 1)),  # its weight is of the whole batch
     "fr": (-(0.5 + 0.9 * 2 - 1 + 0.1 * (3 - 1)), 0.0),
 }
 ESTIMATE = jnp.array(0.7)
@@ -54,7 +55,7 @@ def test_one_vmapped_program_mixes_all_rules():
 
 
 def test_a_rule_that_is_no_sum_of_losses_says_so():
-    for name, words in {"ortho": "no sum of losses", "qrc": "keeps no estimate"}.items():
+    for name, words in {"ortho": "no sum of losses", "baird": "no sum of losses", "qrc": "keeps no estimate"}.items():
         for rule in (RULES[name], rules.stack([RULES["td"], RULES[name]])):
             with pytest.raises(UserError, match=words):
                 rule(ONLINE, TARGET, jnp.array(REWARD), jnp.array(DISCOUNT), ETA)

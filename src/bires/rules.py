@@ -68,7 +68,7 @@ def some(flag: bool | jax.Array | None) -> TypeGuard[bool | jax.Array]:
     return flag is not None and flag is not False
 
 
-FLAGS = ("bidirectional", "cautious", "anchored", "convergent", "estimated", "orthogonal")
+FLAGS = ("bidirectional", "cautious", "anchored", "convergent", "estimated", "orthogonal", "adaptive")
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", *FLAGS], meta_fields=[])
@@ -95,6 +95,8 @@ class Rule:
     """Whether the push is h(s, a), which learns δ_b, in place of η δ_f."""
     orthogonal: bool | jax.Array | None = False
     """Whether the forward gradient loses its component along the backward one."""
+    adaptive: bool | jax.Array | None = False
+    """Whether the weight of the forward gradient is Baird's φ (`least_weight`) of the batch, plus η."""
 
     def __call__(
         self,
@@ -109,8 +111,10 @@ class Rule:
 
         ``ahead``: what the forward term reads; None: the same values as the backward term.
         """
-        if some(self.orthogonal):
-            raise UserError("An orthogonal rule is no sum of losses: take the gradients of its `terms` apart.")
+        if some(self.orthogonal) or some(self.adaptive):
+            raise UserError(
+                "An orthogonal or adaptive rule is no sum of losses: take the gradients of its `terms` apart."
+            )
         backward, forward = self.terms(online, target, reward, discount, eta, ahead)
         return backward if forward is None else backward + forward
 
@@ -147,7 +151,8 @@ class Rule:
             delta_b = delta_b + jnp.where(self.anchored, eta * (target.pred - online.pred), 0.0)
         if some(self.bidirectional):
             delta_f = self.forward(read.online, read.target, reward, discount)
-            push = jnp.where(self.bidirectional, eta * delta_f, 0.0)
+            weight = jnp.where(self.adaptive, 1.0, eta) if some(self.adaptive) else eta
+            push = jnp.where(self.bidirectional, weight * delta_f, 0.0)
         if some(self.convergent):
             residual = reward + discount * online.succ - online.pred
             full = self.convergent & (jnp.abs(reward + discount * target.succ - online.pred) < jnp.abs(residual))
@@ -174,6 +179,17 @@ class Rule:
     def without_forward(self) -> Rule:
         """The same rule for a population in which no member has a forward term: it is not computed."""
         return replace(self, bidirectional=False, convergent=False, estimated=False)
+
+
+def least_weight(along: jax.Array, square: jax.Array) -> jax.Array:
+    """φ in [0, 1], the least with which a step (1 − φ) d + φ g does not raise the mean squared residual (Baird 1995).
+
+        φ = ⟨d, g⟩ / (⟨d, g⟩ − ⟨g, g⟩) where ⟨d, g⟩ < 0, else 0
+
+    ``along``: ⟨d, g⟩, of the semi-gradient d and the residual gradient g; ``square``: ⟨g, g⟩.
+    """
+    against = jnp.maximum(-along, 0.0)
+    return against / jnp.maximum(against + square, 1e-30)
 
 
 def semi_gradient(pred: bool, succ: bool) -> Rule:
@@ -239,6 +255,11 @@ define(
     Rule(Delta(ONLINE, ONLINE), Delta(ONLINE, ONLINE), False, anchored=True),
     "functional regularisation: the online successor, and η draws Q(s, a) to the target network (Piché et al. 2021)",
 )
+define(
+    "baird",
+    replace(RULES["res"], adaptive=True),
+    "`res` whose weight is the least that does not raise the batch's squared residuals, plus η (Baird 1995)",
+)
 
 PAPER = ("td", "res", "to", "ot", "tt", "bi")
 """The rules of the paper."""
@@ -261,6 +282,8 @@ def equation(rule: Rule) -> str:
     if not rule.bidirectional:
         return f"θ ← θ + α [δ ∇pred],  δ = {backward}"
     forward = difference(rule.forward)
+    if rule.adaptive:
+        return f"θ ← θ + α [δ (∇pred − φγ ∇succ)],  δ = {backward},  φ = η + the least with which Σδ² does not grow"
     if backward == forward:
         return f"θ ← θ + α [δ (∇pred − ηγ ∇succ)],  δ = {backward}"
     ending = ",  without the part of ∇succ along ∇pred" if rule.orthogonal else ""
@@ -311,6 +334,7 @@ class Needs(NamedTuple):
     convergent: bool = False
     estimated: bool = False
     orthogonal: bool = False
+    adaptive: bool = False
 
     def simplify(self, rule: Rule) -> Rule:
         """A rule of the set, without what none of them does."""

@@ -1,5 +1,7 @@
 """The rivals of the paper's rules in every agent: estimates of the error, orthogonal gradients, mixed populations."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,6 +70,31 @@ def test_a_zero_backward_gradient_makes_no_division_by_zero():
     np.testing.assert_array_equal(found["w"], np.ones(3))
 
 
+def test_bairds_weight_is_the_least_that_does_not_raise_the_residuals():
+    """g_b and g_b + g_f are the gradients of `res` with η = 0 and 1; φ > 0 only where they point apart.
+
+    They do where successors are the same states, further out: w→2w, in a network.
+    """
+    plain = ddpg_batch(np.random.default_rng(3))
+    stretched = plain._replace(next_observation=3 * plain.observation, discount=jnp.ones_like(plain.discount))
+    state, found = learner_of("baird"), []
+
+    @partial(jax.jit, static_argnames="name")
+    def slope(name, eta, batch):
+        hyper = hyper_of(name)._replace(eta=jnp.float32(eta))
+        return ddpg.critic_slope(state, hyper, batch, rules.needs([RULES[name]]))
+
+    for batch in (plain, stretched):
+        backward, whole = (flat(slope("res", eta, batch).gradient) for eta in (0.0, 1.0))
+        adapted, along = slope("baird", 0.0, batch), backward @ whole
+        phi = along / (along - whole @ whole) if along < 0 else 0.0
+        assert adapted.eta == pytest.approx(phi, abs=1e-4)
+        error = np.linalg.norm(flat(adapted.gradient) - backward - phi * (whole - backward))
+        assert error < 1e-3 * np.linalg.norm(backward)
+        found.append(float(adapted.eta))
+    assert found[0] == 0.0 < found[1] < 1.0
+
+
 def test_qrc_corrects_by_its_estimate_which_learns_the_error():
     """Against a transcription: g = mean [−δ ∇Q(s, a) + γ h ∇Q(s', a')], and h's gradient with its weight decay."""
     state, (found, batch) = learner_of("qrc"), slope_of("qrc")
@@ -116,5 +143,9 @@ def test_rivals_train_in_one_population_by_name(agent, tmp_path, quick):
     run = bires.train(task, algorithm=[agent, *names], out=tmp_path / "run", **quick)
     assert run.members["algorithm"].tolist() == [agent, *names]
     etas = dict(zip(run.members["algorithm"].tolist(), run.members["eta"].tolist(), strict=True))
-    assert {name for name, eta in etas.items() if eta == eta and eta != ""} == {f"ortho-{agent}", f"fr-{agent}"}
+    weighted = {f"{name}-{agent}" for name in ("ortho", "fr", "baird")}
+    assert {name for name, eta in etas.items() if eta == eta and eta != ""} == weighted
+    used = {row["member"]: row["eta_used"] for row in run.metrics.rows()}
+    assert used[0] == 0.0
+    assert 0.05 - 1e-6 <= used[1 + RIVALS.index("baird")] <= 1.0
     assert [row["status"] for row in run.members.rows()] == ["finished"] * len(etas)

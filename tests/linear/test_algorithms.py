@@ -11,26 +11,16 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from bires.linear import exact, problems
-from bires.linear.algorithms import (
-    Memory,
-    Setting,
-    Transition,
-    draw,
-    everything,
-    learn,
-    one_family,
-    pick,
-    stack,
-    tables,
-    update,
-)
-from bires.linear.dynamics import GTD2, RG, RG1, TD, TDC, Algorithm, mean_dynamics, ra
+from bires.linear.algorithms import draw, everything, learn, pick, tables
+from bires.linear.dynamics import mean_dynamics
 from bires.linear.lstd import lstd
 from bires.linear.mdp import Problem, problem, with_features
+from bires.linear.methods import GTD2, KERNEL, RG, RG1, TD, TDC, TDRC, Method, family_of, ra
+from bires.linear.updates import FeatureTransition, GridPoint, Weights, stack, update
 from bires.linear.values import linear, neural, neural_params
 
-TWO = [TD, RG, ra(0.3), *(ra(0.3, rule, 0.2) for rule in ("res", "to", "ot", "tt", "bi"))]
-ONE = [RG1, *(ra(0.3, rule, 0.2, successors=1) for rule in ("res", "to", "ot", "tt", "bi"))]
+TWO = [TD, RG, ra(0.3), *(ra(0.3, rule, 0.2) for rule in ("res", "to", "ot", "tt", "bi", "ortho", "fr"))]
+ONE = [RG1, *(ra(0.3, rule, 0.2, successors=1) for rule in ("res", "to", "ot", "tt", "bi", "ortho"))]
 SOME = {
     "off-policy": problems.random_mdp(2, 4, 2, 2, off_policy=True),
     "episodic": problems.random_walk(5, "dependent"),
@@ -39,17 +29,21 @@ SOME = {
 
 @pytest.mark.parametrize("given", SOME.values(), ids=SOME)
 @pytest.mark.parametrize(
-    "group", [TWO, ONE, [GTD2, TDC, replace(TDC, ratio=3.0)]], ids=["two successors", "one successor", "gradient TD"]
+    "group",
+    [TWO, ONE, [GTD2, TDC, replace(TDC, ratio=3.0), TDRC], [KERNEL, replace(KERNEL, width=0.3)]],
+    ids=["two successors", "one successor", "gradient TD", "kernel"],
 )
-def test_expected_updates_follow_the_mean_dynamics(given: Problem, group: list[Algorithm]) -> None:
+def test_expected_updates_follow_the_mean_dynamics(given: Problem, group: list[Method]) -> None:
     """One expected update of each rule from arbitrary (w, w⁻, h) equals T (z + α (b − A z)), in double precision."""
     size, alpha = given.X.shape[1], 0.07
     w, target, h = np.random.default_rng(0).normal(size=(3, size))
     with jax.enable_x64(True):
         batch, weights = everything(given, group[0])
-        memory = Memory(jnp.asarray(w), jnp.asarray(target), jnp.asarray(h))
+        memory = Weights(jnp.asarray(w), jnp.asarray(target), jnp.asarray(h))
         pairs = [(algorithm, alpha) for algorithm in group]
-        step = jax.vmap(lambda setting: update(one_family(pairs), linear, memory, batch, weights, setting))
+        step = jax.vmap(
+            lambda setting: update(family_of([method for method, _ in pairs]), linear, memory, batch, weights, setting)
+        )
         after = jax.tree.map(np.asarray, jax.jit(step)(stack(pairs)))
     for i, algorithm in enumerate(group):
         dynamics = mean_dynamics(given, algorithm)
@@ -62,18 +56,22 @@ def test_expected_updates_follow_the_mean_dynamics(given: Problem, group: list[A
         np.testing.assert_allclose(got, new, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("group", [[RG, RG1, ra(0.5, "bi", 0.2)], [GTD2, TDC]], ids=["rules", "gradient TD"])
-def test_sampled_updates_average_to_the_expected_one(group: list[Algorithm]) -> None:
+@pytest.mark.parametrize(
+    "group", [[RG, RG1, ra(0.5, "bi", 0.2), ra(0.5, "ortho")], [GTD2, TDC, TDRC]], ids=["rules", "gradient TD"]
+)
+def test_sampled_updates_average_to_the_expected_one(group: list[Method]) -> None:
     # A uniform behaviour: importance ratios of at most 2, so that 50 000 samples see everything.
     given, count = replace(SOME["off-policy"], mu=np.full((4, 2), 0.5)), 50_000
     w, target, h = jnp.asarray(np.random.default_rng(1).normal(size=(3, 2)), float)
     pairs, k = [(algorithm, 1.0) for algorithm in group], tables(given)
 
-    def move(setting: Setting, batch: Transition, weights: jax.Array) -> jax.Array:
-        after = update(one_family(pairs), linear, Memory(w, target, h), batch, weights, setting)
+    def move(setting: GridPoint, batch: FeatureTransition, weights: jax.Array) -> jax.Array:
+        after = update(
+            family_of([method for method, _ in pairs]), linear, Weights(w, target, h), batch, weights, setting
+        )
         return jnp.concatenate([after.online - w, after.h - h])
 
-    def sampled(setting: Setting, key: jax.Array) -> jax.Array:
+    def sampled(setting: GridPoint, key: jax.Array) -> jax.Array:
         first, second = jax.random.split(key)
         transition, _ = draw(k, setting.two, pick(k.d, jax.random.uniform(first)), second)
         return move(setting, jax.tree.map(lambda leaf: leaf[None], transition), jnp.ones(1))
@@ -118,9 +116,9 @@ def test_neural_gradient_td_descends_the_nonlinear_mspbe() -> None:
             return jnp.dot(b, jnp.linalg.solve(C, b))
 
         @jax.jit
-        def both(w: jax.Array, grid: Setting) -> tuple[jax.Array, jax.Array]:
+        def both(w: jax.Array, grid: GridPoint) -> tuple[jax.Array, jax.Array]:
             b, C = parts(w)
-            memory = Memory(w, w, jnp.linalg.solve(C, b))
+            memory = Weights(w, w, jnp.linalg.solve(C, b))
             moved = jax.vmap(lambda setting: update("gradient-td", value, memory, batch, chances, setting))(grid)
             return moved.online - w, -0.5 * jax.grad(mspbe)(w)
 
@@ -150,7 +148,7 @@ def test_states_come_from_the_stationary_distribution(trajectory: bool) -> None:
 
 
 def test_a_member_does_not_depend_on_the_population() -> None:
-    def run(*pairs: tuple[Algorithm, float]) -> np.ndarray:
+    def run(*pairs: tuple[Method, float]) -> np.ndarray:
         return learn(problems.random_walk(5), pairs, seeds=3, steps=4000, every=2000)
 
     one = run((TD, 0.05), (RG, 0.1))

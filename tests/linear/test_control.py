@@ -20,9 +20,9 @@ from bires.linear.control import (
     learn_control_expected,
     optimal_q,
 )
-from bires.linear.dynamics import ra
 from bires.linear.exact import true_value, weighting
 from bires.linear.four_rooms import four_rooms
+from bires.linear.methods import ra
 
 
 def test_four_rooms_are_solved_by_the_shortest_path() -> None:

@@ -8,22 +8,9 @@ import numpy as np
 import pytest
 
 from bires.linear import exact, problems
-from bires.linear.dynamics import (
-    GTD2,
-    RG,
-    RG1,
-    TD,
-    TDC,
-    Algorithm,
-    eigenvalues,
-    fixed_point,
-    largest_step,
-    mean_dynamics,
-    outlook,
-    ra,
-    radius,
-)
+from bires.linear.dynamics import eigenvalues, fixed_point, largest_step, mean_dynamics, outlook, radius
 from bires.linear.eta import best_eta, margin, stable_etas
+from bires.linear.methods import GTD2, RG, RG1, TD, TDC, Method, ra
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
@@ -84,7 +71,7 @@ def test_rg_is_half_the_gradient_of_msbe(seed: int) -> None:
 def test_fixed_points_are_the_minimisers(seed: int) -> None:
     given = problems.random_mdp(seed, off_policy=True)
     td = exact.mspbe_minimiser(given)
-    for algorithm in (TD, GTD2, TDC, ra(0.0, "bi", 0.1), Algorithm("td with target", rule="td", tau=0.1)):
+    for algorithm in (TD, GTD2, TDC, ra(0.0, "bi", 0.1), Method("td with target", rule="td", tau=0.1)):
         np.testing.assert_allclose(fixed_point(given, algorithm), td, rtol=1e-8)
     np.testing.assert_allclose(fixed_point(given, RG), exact.msbe_minimiser(given), rtol=1e-8)
     on_policy = problems.random_mdp(seed)
@@ -93,7 +80,7 @@ def test_fixed_points_are_the_minimisers(seed: int) -> None:
 
 def test_rules_coincide_where_they_should() -> None:
     given = problems.random_mdp(1, off_policy=True)
-    td = mean_dynamics(given, Algorithm("td", rule="td", tau=0.1))
+    td = mean_dynamics(given, Method("td", rule="td", tau=0.1))
     for rule in ("to", "bi"):
         same = mean_dynamics(given, ra(0.0, rule, 0.1))
         np.testing.assert_array_equal(same.A, td.A)
@@ -104,7 +91,7 @@ def test_rules_coincide_where_they_should() -> None:
 
 
 @pytest.mark.parametrize("algorithm", [TD, RG, ra(0.3), GTD2, TDC, ra(0.3, "bi", 0.1), ra(0.3, "ot", 0.1)])
-def test_the_largest_step_is_the_largest(algorithm: Algorithm) -> None:
+def test_the_largest_step_is_the_largest(algorithm: Method) -> None:
     given = problems.random_walk(5)
     limit = largest_step(given, algorithm)
     dynamics = mean_dynamics(given, algorithm)
@@ -115,7 +102,7 @@ def test_the_largest_step_is_the_largest(algorithm: Algorithm) -> None:
 
 
 @pytest.mark.parametrize("algorithm", [TD, ra(0.4), RG, ra(0.3, "bi", 0.2)])
-def test_the_rate_is_the_one_observed(algorithm: Algorithm) -> None:
+def test_the_rate_is_the_one_observed(algorithm: Method) -> None:
     given = problems.random_walk(5)
     seen = outlook(given, algorithm)
     dynamics = mean_dynamics(given, algorithm)

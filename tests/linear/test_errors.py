@@ -10,11 +10,12 @@ import pytest
 
 from bires.errors import UserError
 from bires.linear import exact, problems
-from bires.linear.algorithms import learn, settings
+from bires.linear.algorithms import learn
 from bires.linear.control import control
-from bires.linear.dynamics import GTD2, TD, ra
 from bires.linear.four_rooms import four_rooms
 from bires.linear.mdp import Array, Problem, problem, with_features
+from bires.linear.methods import GTD2, TD, ra
+from bires.linear.updates import settings
 
 P = np.array([[0.5, 0.5], [0.2, 0.8]])
 R = np.zeros((2, 2))
@@ -81,7 +82,7 @@ def test_td_fixed_point_may_not_exist() -> None:
         (lambda: ra(0.5, successors=3), "successors is 3"),
         (lambda: settings(TD, []), "step sizes are"),
         (lambda: settings(TD, [0.1, -1.0]), "step sizes are"),
-        (lambda: learn(problems.random_walk(), [(TD, 0.1), (GTD2, 0.1)], 1, 1), "mix rules with Gradient-TD"),
+        (lambda: learn(problems.random_walk(), [(TD, 0.1), (GTD2, 0.1)], 1, 1), "mix gradient-td with rule methods"),
         (lambda: control(problems.baird_star(), np.zeros((7, 3, 1))), r"Phi has shape \(7, 3, 1\)"),
         (lambda: problems.random_walk(5, "tabullar"), "Did you mean 'tabular'"),
         (lambda: problems.random_walk(2), "3 or more"),

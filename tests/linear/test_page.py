@@ -50,6 +50,9 @@ def test_numbers_are_short(text: str, shown: str) -> None:
 def test_the_page_is_the_one_its_numbers_make() -> None:
     folder = DOCS / page.FIGURES
     verdicts, measured = page.read(folder / "verdicts.csv"), page.read(folder / "measured.csv")
+    rules = (DOCS / "rules.md").read_text(encoding="utf-8")
+    assert "| TDRC | `qrc` |" in rules
+    assert page.fill(rules, verdicts, measured) == rules
     text = PAGE.read_text(encoding="utf-8")
     assert page.fill(text, verdicts, measured) == text
     assert set(re.findall(r"<!-- measured: ([\w-]+) -->", text)) == {row["claim"] for row in verdicts}

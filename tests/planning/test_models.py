@@ -55,6 +55,42 @@ def test_a_model_fits_a_linear_system_to_a_thousandth():
         assert float(jnp.sqrt(jnp.mean((found - true) ** 2))) < 1e-3 * spread
 
 
+def test_a_gaussian_model_recovers_a_known_noise_and_draws_it():
+    """s' = s + 0.1 a + σ(s) ε with σ = 0.1 exp(s₀), r = s₀ + 0.1 ε: spreads within 15 %, of the draws, too."""
+    rng, count = np.random.default_rng(0), 10_000
+    s, a = rng.uniform(-1, 1, (count, 3)), rng.uniform(-1, 1, (count, 2))
+    spread = 0.1 * np.exp(s[:, :1])
+    following = s + 0.1 * a[:, :1] + spread * rng.normal(size=(count, 3))
+    rows = (s, a, s[:, 0] + 0.1 * rng.normal(size=count), np.ones(count), following)
+    data = Transition(*(jnp.asarray(x, jnp.float32) for x in rows))
+    scale = ModelScale((32,), (16,), batch=256, updates=1, normalised=True, gaussian=True)
+
+    @jax.jit
+    def run(ensemble, rate):
+        def once(step, ensemble):
+            index = jax.random.randint(jax.random.key(step), (2, scale.batch), 0, count)
+            batch = jax.tree.map(lambda x: x[index], data)
+            return network.update(ensemble, replace(scale, learning_rate=rate), batch, jnp.array(True))[0]
+
+        return jax.lax.fori_loop(0, 800, once, ensemble)
+
+    ensemble = run(run(network.init(rng, SPACE, scale, 2), 3e-3), 3e-4)
+    for place in (-0.5, 0.5):
+        here = jnp.tile(jnp.array([place, 0.0, 0.0]), (4000, 1)), jnp.zeros((4000, 2))
+        reward, drawn = network.sample(ensemble, True, jax.random.key(1), *here)
+        np.testing.assert_allclose(drawn.std(0), 0.1 * np.exp(place), rtol=0.15)
+        np.testing.assert_allclose(reward.std(), 0.1, rtol=0.15)
+        mean = network.predict(ensemble, True, *here)
+        np.testing.assert_allclose(drawn.mean(0), mean[1][0], atol=0.02)
+        np.testing.assert_allclose(mean[1][0], here[0][0], atol=0.03)
+
+
+def test_a_deterministic_model_has_one_head():
+    one, two = (network.init(np.random.default_rng(0), SPACE, replace(TINY, gaussian=g), 1) for g in (False, True))
+    assert [model.networks.change[-1].bias.shape for model in (one, two)] == [(1, 3), (1, 6)]
+    assert [model.networks.reward[-1].bias.shape for model in (one, two)] == [(1, 1), (1, 2)]
+
+
 def test_the_papers_model_has_the_papers_numbers():
     scale = SCALES["paper"]
     assert scale == ModelScale((512,) * 8, (128,) * 4, 1024, 4, normalised=False, learning_rate=1e-3, clip=0.5)
@@ -105,7 +141,7 @@ def test_clipping_is_by_the_norm_of_the_whole():
 def test_moments_are_those_of_all_that_was_seen():
     rng = np.random.default_rng(2)
     data = linear_system(rng, 300)
-    moments = network.Moments(jnp.zeros(()), jnp.zeros(7), jnp.zeros(7))
+    moments = network.RowMoments(jnp.zeros(()), jnp.zeros(7), jnp.zeros(7))
     for part in (slice(0, 10), slice(10, 150), slice(150, 300)):
         moments = network.observe(moments, jax.tree.map(lambda x, part=part: x[part], data))
     rows = np.concatenate([data.observation, data.next_observation - data.observation, data.reward[:, None]], 1)

@@ -214,7 +214,7 @@ def test_actions_given_to_a_learned_model_are_within_the_bounds():
     assert narrow is not None
     planner = replace(planner_for(horizon=2), make_parts=narrow)
 
-    def model(observation, action):
+    def model(key, observation, action):
         return action.sum(axis=-1), observation + 1.0
 
     found = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(horizon=2), batch)
@@ -249,7 +249,7 @@ def test_imagined_successors_of_every_model_stand_beside_their_mean():
     def each(observation, action):
         return jnp.zeros((2, len(observation))), jnp.stack([observation + action.sum(-1)[:, None], observation - 1.0])
 
-    def model(observation, action):
+    def model(key, observation, action):
         return tuple(jnp.mean(x, 0) for x in each(observation, action))
 
     (found,) = recipe.imagine(planner, model, jax.random.key(1), state, hyper_for(), batch, each)

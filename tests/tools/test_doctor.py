@@ -5,10 +5,10 @@ from importlib import metadata
 
 from bires.cli import main
 from bires.tools import doctor, video
-from bires.tools.doctor import Finding
+from bires.tools.doctor import Diagnosis
 
 
-def findings(check) -> dict[str, Finding]:
+def findings(check) -> dict[str, Diagnosis]:
     return {found.what: found for found in doctor.examined(check)}
 
 
@@ -25,13 +25,13 @@ def test_this_machine_can_train(capsys):
 
 def test_what_is_broken_is_marked_and_changes_the_exit_code(monkeypatch, capsys):
     def wheel():
-        yield Finding("wheel", "broken", "it came off", "screw it on")
+        yield Diagnosis("wheel", "broken", "it came off", "screw it on")
 
     def bell():
-        yield Finding("bell", "absent", "there is none", "buy one")
+        yield Diagnosis("bell", "absent", "there is none", "buy one")
 
     def brake():
-        yield Finding("brake", "ok", str(1 / 0))
+        yield Diagnosis("brake", "ok", str(1 / 0))
 
     monkeypatch.setattr(doctor, "CHECKS", (wheel, bell))
     assert main(["doctor"]) == 1

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bires
+from bires.planning.models import SCALES, ModelScale
 from bires.population import replay
 from bires.runs.folder import Folder
 from bires.settings.keywords import make_config
@@ -239,3 +240,14 @@ def test_an_adaptive_eta_is_logged_and_smaller_than_the_given_one(tmp_path, quic
     )
     assert last[fixed] == pytest.approx(0.2)
     assert 0.0 < last[adaptive] < 0.2
+
+
+def test_a_stochastic_model_draws_second_successors_and_its_runs_are_exact(tmp_path, quick, monkeypatch):
+    monkeypatch.setitem(SCALES, "small", ModelScale((16,), (8,), batch=16, updates=1, normalised=True))
+    settings = quick | {"algorithm": "double-res-ddpg", "model": "learned", "model_scale": "small", "workers": 0}
+    noisy = settings | {"model_noise": "gaussian", "ensemble": 2, "cohorts": "threads"}
+    run = bires.train("Pendulum-v1", out=tmp_path / "straight", **noisy)
+    assert run.members["status"].tolist() == ["finished"]
+    bires.train("Pendulum-v1", out=tmp_path / "longer", **noisy | {"steps": 30})
+    bires.resume(tmp_path / "longer", steps=60, quiet=True, workers=0)
+    assert contents(tmp_path / "straight") == contents(tmp_path / "longer")

@@ -31,6 +31,18 @@ class PlanningNumbers(NamedTuple):
     """Kind of planner → whether the member uses it."""
 
 
+class EtaSchedule(NamedTuple):
+    """η moves linearly from its value at the end of the warm-up to ``end`` at step ``until``, and stays."""
+
+    end: jax.Array
+    until: jax.Array
+
+    def at(self, eta: jax.Array, clock: jax.Array, warmup: int) -> jax.Array:
+        """η in step ``clock``."""
+        share = jnp.clip((clock - warmup) / jnp.maximum(self.until - warmup, 1), 0.0, 1.0)
+        return (1.0 - share) * eta + share * self.end
+
+
 class Hyper(NamedTuple):
     """The numbers of one member that may vary inside one compiled population: all of them are arrays there."""
 
@@ -41,6 +53,8 @@ class Hyper(NamedTuple):
     """The agent's settings that vary, by name."""
     planning: PlanningNumbers | None = None
     """None in a population without planners."""
+    schedule: EtaSchedule | None = None
+    """Where η goes; None in a population whose η stay."""
 
 
 class Diagnostics(NamedTuple):
@@ -49,18 +63,23 @@ class Diagnostics(NamedTuple):
     alive: jax.Array
     """False once a value, the loss or a gradient is not finite or exceeds `VALUE_BOUND`."""
     metrics: Mapping[str, jax.Array]
-    """Numbers named by the agent's `AgentSpec.metrics`; metrics.csv has their means."""
+    """Numbers named by the agent's `AgentSpec.metrics`, and `eta_used` where a rule adapts η; metrics.csv has their
+    means."""
 
 
-def critic_metrics(alive: jax.Array, pred: jax.Array, delta: jax.Array) -> Diagnostics:
-    """`CRITIC_METRICS` of a batch, from its values and its δ_b."""
+def critic_metrics(alive: jax.Array, pred: jax.Array, delta: jax.Array, eta: jax.Array | None = None) -> Diagnostics:
+    """`CRITIC_METRICS` of a batch, from its values and its δ_b; and η where it adapts."""
     loss = 0.5 * jnp.mean(delta**2)
-    return Diagnostics(alive, {"critic_loss": loss, "q_mean": jnp.mean(pred), "delta": jnp.mean(jnp.abs(delta))})
+    told = {"critic_loss": loss, "q_mean": jnp.mean(pred), "delta": jnp.mean(jnp.abs(delta))}
+    return Diagnostics(alive, told if eta is None else told | {ETA_USED: eta})
 
 
 CRITIC_METRICS = ("critic_loss", "q_mean", "delta")
 """½ mean δ_b², the mean of pred, and the mean of |δ_b| over the batch."""
 
+
+ETA_USED = "eta_used"
+"""The metric of η where it moves or adapts: its value in an update."""
 
 VALUE_BOUND = 1e12
 """A member whose values exceed this has diverged."""
@@ -79,6 +98,8 @@ class Slope(NamedTuple):
     """δ_b over the real batch."""
     estimate: Params = None
     """The gradient of an estimate of δ_b, where a rule reads one."""
+    eta: jax.Array | None = None
+    """The weight of the forward term, where a rule adapts it."""
 
 
 Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]

@@ -96,7 +96,7 @@ def update(
 ) -> tuple[DQNLearner, Diagnostics]:
     """The online network; then, every so many updates, the target network: θ⁻ ← θ."""
     slope = gradient(state, hyper, batch, design)
-    seen, length = critic_metrics(alive, slope.pred, slope.delta), norm(slope.gradient)
+    seen, length = critic_metrics(alive, slope.pred, slope.delta, slope.eta), norm(slope.gradient)
     largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
     ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & jnp.isfinite(length)
     bound, descend = design.own["max_grad_norm"], OPTIMISERS[design.own["optimiser"]].descend

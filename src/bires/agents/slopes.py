@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from bires.agents import optimisers
 from bires.agents.base import VALUE_BOUND, Diagnostics, Hyper, Slope, critic_metrics
 from bires.agents.optimisers import Averages, descend
-from bires.rules import Ahead, Needs, Values, some
+from bires.rules import Ahead, Needs, Values, least_weight, some
 from bires.types import Params, Transition
 
 ESTIMATE_DECAY = 1.0
@@ -63,11 +63,17 @@ def rule_slope(
         backward, forward = rule.terms(online, target, *rest, read)
         return (backward, forward), (online.pred, delta)
 
-    if some(rule.orthogonal):
-        gradient, (pred, delta) = gradients_apart(terms, params, rule.orthogonal)
+    used = None
+    if some(rule.orthogonal) or some(rule.adaptive):
+        backward, forward, (pred, delta) = gradients_apart(terms, params)
+        if some(rule.adaptive):
+            used = jnp.where(rule.adaptive, adapted(backward, forward, jnp.mean(hyper.eta)), jnp.mean(hyper.eta))
+            weight = jnp.where(rule.adaptive, used, 1.0)
+            forward = jax.tree.map(lambda leaf: weight * leaf, forward)
+        gradient = added(backward, forward, rule.orthogonal if some(rule.orthogonal) else False)
     else:
         gradient, (pred, delta) = jax.grad(lambda params: summed(*terms(params)), has_aux=True)(params)
-    return Slope(gradient, pred, delta, None if estimating is None else estimate_slope(estimating, delta))
+    return Slope(gradient, pred, delta, None if estimating is None else estimate_slope(estimating, delta), used)
 
 
 def summed(parts: tuple[jax.Array, jax.Array | None], seen: Any) -> tuple[jax.Array, Any]:
@@ -76,8 +82,8 @@ def summed(parts: tuple[jax.Array, jax.Array | None], seen: Any) -> tuple[jax.Ar
     return total(backward if forward is None else backward + forward), seen
 
 
-def gradients_apart(terms: Callable[[Params], Any], params: Params, orthogonal: bool | jax.Array) -> tuple[Params, Any]:
-    """The gradients of the two terms, taken apart and added again."""
+def gradients_apart(terms: Callable[[Params], Any], params: Params) -> tuple[Params, Params, Any]:
+    """The gradients of the two terms, apart."""
 
     def totals(params: Params) -> tuple[tuple[jax.Array, jax.Array], Any]:
         (backward, forward), seen = terms(params)
@@ -85,7 +91,23 @@ def gradients_apart(terms: Callable[[Params], Any], params: Params, orthogonal: 
 
     _, pull, seen = jax.vjp(totals, params, has_aux=True)
     zero, one = jnp.zeros(()), jnp.ones(())
-    return added(pull((one, zero))[0], pull((zero, one))[0], orthogonal), seen
+    return pull((one, zero))[0], pull((zero, one))[0], seen
+
+
+def inner(one: Params, other: Params) -> jax.Array:
+    """⟨g, g'⟩ of two gradients."""
+    leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return jnp.sum(jnp.stack([jnp.vdot(a, b) for a, b in leaves]))
+
+
+def adapted(backward: Params, forward: Params, margin: jax.Array) -> jax.Array:
+    """Baird's φ of a batch, plus a margin, at most 1: the weight of g_f with which Σδ² does not grow.
+
+    The semi-gradient's step is d = −g_b, the residual gradient's g = −(g_b + g_f), where g_f has no weight yet.
+    """
+    square, along = optimisers.norm(backward) ** 2, inner(backward, forward)
+    whole = square + 2 * along + optimisers.norm(forward) ** 2
+    return jnp.minimum(least_weight(square + along, whole) + margin, 1.0)
 
 
 def total(loss: jax.Array) -> jax.Array:
@@ -95,8 +117,9 @@ def total(loss: jax.Array) -> jax.Array:
 
 def added(backward: Params, forward: Params, orthogonal: bool | jax.Array) -> Params:
     """g_b + g_f, or g_b + g_f − (⟨g_b, g_f⟩ / ‖g_b‖²) g_b where the two are to be orthogonal."""
-    leaves = zip(jax.tree.leaves(backward), jax.tree.leaves(forward), strict=True)
-    along = jnp.sum(jnp.stack([jnp.vdot(b, f) for b, f in leaves]))
+    if orthogonal is False:
+        return jax.tree.map(jnp.add, backward, forward)
+    along = inner(backward, forward)
     share = jnp.where(orthogonal, along / jnp.maximum(optimisers.norm(backward) ** 2, SMALLEST), 0.0)
     return jax.tree.map(lambda b, f: b + f - share * b, backward, forward)
 
@@ -113,7 +136,7 @@ def estimate_slope(estimating: Estimating, delta: jax.Array) -> Params:
 
 def improve(slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array) -> tuple[Trained, Diagnostics]:
     """One step of a critic's optimiser, and of its estimate's, unless something is not finite or too large."""
-    seen = critic_metrics(alive, slope.pred, slope.delta)
+    seen = critic_metrics(alive, slope.pred, slope.delta, slope.eta)
     largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
     finite = jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND)
     ok = alive & finite & reached_first_layer(slope.gradient)

@@ -25,13 +25,13 @@ from bires.runs.run import AFTERWARDS, Run
 from bires.settings import config as configs
 from bires.settings import grid
 
-HEAD = ("member", "task", "algorithm", "rule", "eta", "seed", "planner", "planning_eta", *AFTERWARDS)
+HEAD = ("member", "task", "algorithm", "rule", "eta", "eta_end", "seed", "planner", "planning_eta", *AFTERWARDS)
 """Of a member, what is not a number of its agent or planner."""
 EARLY = ("diverged", "stopped")
 """How members are that ended before their run; their curves go on as they ended."""
 ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
-POOLED = ("task", "algorithm", "rule", "eta", "planner", "seed", "log_every", "steps", "gamma", "tuning")
+POOLED = ("task", "algorithm", "rule", *grid.ETAS, "planner", "seed", "log_every", "steps", "gamma", "tuning")
 
 
 def baselines(algorithm: str) -> tuple[str, ...]:
@@ -275,7 +275,8 @@ def number_of(row: dict[str, Any], name: str) -> float | None:
 
 
 def plain_label(row: dict[str, Any]) -> str:
-    return grid.label(printable(row["algorithm"]), number_of(row, "eta"), number_of(row, "planning_eta"))
+    etas = (number_of(row, name) for name in ("eta", "planning_eta"))
+    return grid.label(printable(row["algorithm"]), *etas, end=number_of(row, "eta_end"))
 
 
 def label_of(row: dict[str, Any]) -> str:

@@ -13,8 +13,9 @@ import numpy as np
 
 from bires.linear import exact
 from bires.linear.algorithms import learn
-from bires.linear.dynamics import RG, RG1, fixed_point, ra
+from bires.linear.dynamics import fixed_point
 from bires.linear.mdp import Problem
+from bires.linear.methods import RG, RG1, ra
 from bires.linear.problems import a_presplit, a_split, random_mdp, ring, same_data, w_to_2w
 
 Row = dict[str, Any]

@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.errors import UserError
-from bires.linear.algorithms import Memory, Setting, Transition, one_family, pick, stack, start, update
-from bires.linear.dynamics import RG, TD, TDC, Algorithm
+from bires.linear.algorithms import pick
 from bires.linear.exact import true_value, weighting
 from bires.linear.four_rooms import four_rooms, room_features
 from bires.linear.mdp import Array, Problem
+from bires.linear.methods import RG, TD, TDC, Method, family_of
 from bires.linear.problems import baird_star
+from bires.linear.updates import FeatureTransition, GridPoint, Weights, stack, start, update
 from bires.linear.values import Params, linear
 
 Q_LEARNING = replace(TD, name="Q-learning", successors=1)
@@ -99,23 +100,23 @@ def _greedy(params: Params, features: jax.Array) -> jax.Array:
 
 
 def _transition(
-    k: ControlTables, memory: Memory, two: jax.Array, s: jax.Array, a: jax.Array, s1: jax.Array, s2: jax.Array
-) -> Transition:
+    k: ControlTables, memory: Weights, two: jax.Array, s: jax.Array, a: jax.Array, s1: jax.Array, s2: jax.Array
+) -> FeatureTransition:
     """(s, a, s') with greedy successors; no importance ratio, because (s, a) may come from anywhere."""
     s2 = jnp.where(two, s2, s1)
     one = jnp.ones(())
     x1, x2 = _greedy(memory.online, k.Phi[s1]), _greedy(memory.online, k.Phi[s2])
     x1_target = _greedy(memory.target, k.Phi[s1])
     discounts = k.discount[a, s, s1], k.discount[a, s, s2]
-    return Transition(k.Phi[s, a], k.r[a, s, s1], x1, discounts[0], one, x2, discounts[1], one, x1_target)
+    return FeatureTransition(k.Phi[s, a], k.r[a, s, s1], x1, discounts[0], one, x2, discounts[1], one, x1_target)
 
 
 @partial(jax.jit, static_argnames=("family", "steps", "every"))
 def _sampled(
-    family: str, k: ControlTables, w0: jax.Array, grid: Setting, keys: jax.Array, steps: int, every: int
+    family: str, k: ControlTables, w0: jax.Array, grid: GridPoint, keys: jax.Array, steps: int, every: int
 ) -> jax.Array:
-    def one(setting: Setting, key: jax.Array) -> jax.Array:
-        def step(memory: Memory, n: jax.Array) -> tuple[Memory, None]:
+    def one(setting: GridPoint, key: jax.Array) -> jax.Array:
+        def step(memory: Weights, n: jax.Array) -> tuple[Weights, None]:
             u = jax.random.uniform(jax.random.fold_in(key, n), (4,))
             s = pick(k.d, u[0])
             a = pick(k.mu[s], u[1])
@@ -123,48 +124,48 @@ def _sampled(
             batch = jax.tree.map(lambda leaf: leaf[None], t)
             return update(family, linear, memory, batch, jnp.ones(1), setting), None
 
-        def block(memory: Memory, n: jax.Array) -> tuple[Memory, jax.Array]:
+        def block(memory: Weights, n: jax.Array) -> tuple[Weights, jax.Array]:
             return jax.lax.scan(step, memory, n * every + jnp.arange(every))[0], memory.online
 
-        memory, curve = jax.lax.scan(block, start(w0), jnp.arange(steps // every))
+        memory, curve = jax.lax.scan(block, start(family, w0), jnp.arange(steps // every))
         return jnp.concatenate([curve, memory.online[None]])
 
     return jax.vmap(lambda setting: jax.vmap(lambda key: one(setting, key))(keys))(grid)
 
 
 def learn_control(
-    given: Control, pairs: Sequence[tuple[Algorithm, float]], seeds: int, steps: int, every: int = 1
+    given: Control, pairs: Sequence[tuple[Method, float]], seeds: int, steps: int, every: int = 1
 ) -> Array:
     """Every (algorithm, step size) on every seed, states drawn from d_μ: w, (pairs, seeds, steps // every + 1, d)."""
     p = given.problem
     k = ControlTables(*(jnp.asarray(a, float) for a in (given.Phi, weighting(p), p.mu, p.P, p.r, p.discount)))
     keys = jax.vmap(jax.random.key)(jnp.arange(seeds))
-    curves = _sampled(one_family(pairs), k, jnp.asarray(given.w0, float), stack(pairs), keys, steps, every)
+    curves = _sampled(
+        family_of([method for method, _ in pairs]), k, jnp.asarray(given.w0, float), stack(pairs), keys, steps, every
+    )
     return np.asarray(curves, dtype=np.float64)
 
 
 @partial(jax.jit, static_argnames=("family", "steps", "every"))
 def _expected(
-    family: str, k: ControlTables, w0: jax.Array, grid: Setting, index: jax.Array, weights: jax.Array,
+    family: str, k: ControlTables, w0: jax.Array, grid: GridPoint, index: jax.Array, weights: jax.Array,
     steps: int, every: int,
 ) -> jax.Array:  # fmt: skip
-    def one(setting: Setting) -> jax.Array:
-        def step(_: jax.Array, memory: Memory) -> Memory:
+    def one(setting: GridPoint) -> jax.Array:
+        def step(_: jax.Array, memory: Weights) -> Weights:
             batch = jax.vmap(lambda i: _transition(k, memory, setting.two, i[0], i[1], i[2], i[3]))(index)
             return update(family, linear, memory, batch, weights, setting)
 
-        def block(memory: Memory, _: None) -> tuple[Memory, jax.Array]:
+        def block(memory: Weights, _: None) -> tuple[Weights, jax.Array]:
             return jax.lax.fori_loop(0, every, step, memory), memory.online
 
-        memory, curve = jax.lax.scan(block, start(w0), None, length=steps // every)
+        memory, curve = jax.lax.scan(block, start(family, w0), None, length=steps // every)
         return jnp.concatenate([curve, memory.online[None]])
 
     return jax.vmap(one)(grid)
 
 
-def learn_control_expected(
-    given: Control, pairs: Sequence[tuple[Algorithm, float]], steps: int, every: int = 1
-) -> Array:
+def learn_control_expected(given: Control, pairs: Sequence[tuple[Method, float]], steps: int, every: int = 1) -> Array:
     """The same with each update replaced by its expectation over (s, a, s', s''): w, (pairs, steps // every + 1, d)."""
     p = given.problem
     k = ControlTables(*(jnp.asarray(a, float) for a in (given.Phi, weighting(p), p.mu, p.P, p.r, p.discount)))
@@ -176,5 +177,5 @@ def learn_control_expected(
     ]
     index = jnp.asarray([row[:4] for row in rows])
     weights = jnp.asarray([row[4] for row in rows], float)
-    family, w0 = one_family(pairs), jnp.asarray(given.w0, float)
+    family, w0 = family_of([method for method, _ in pairs]), jnp.asarray(given.w0, float)
     return np.asarray(_expected(family, k, w0, stack(pairs), index, weights, steps, every), dtype=np.float64)

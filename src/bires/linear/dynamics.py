@@ -5,7 +5,8 @@ In expectation, every algorithm of the lab is one affine map of its memory z,
     z ← T (z + α (b − A z)),
 
 z = w for TD, RG and RA; z = (w, w⁻) with target networks, T being the soft update w⁻ ← w⁻ + τ (w − w⁻) that follows the
-step; z = (w, h) for GTD2 and TDC, h being the second set of weights, with its own step size β = ratio · α.
+step; z = (w, h) for GTD2, TDC and TDRC, h being the second set of weights, with its own step size β = ratio · α. C-DQN
+and Baird's φ switch between such maps and have no single one: `bires.linear.algorithms.learn_expected` follows them.
 """
 
 from __future__ import annotations
@@ -21,46 +22,8 @@ from scipy.optimize import brentq, minimize_scalar
 from bires import rules
 from bires.errors import UserError, unknown
 from bires.linear.exact import discounted_successors, expected_reward, weighting
-from bires.linear.mdp import Array, Problem
-
-KINDS = ("rule", "gtd2", "tdc")
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """A policy-evaluation algorithm as data; both the exact and the sampled half of the lab read it."""
-
-    name: str
-    kind: str = "rule"
-    """`rule`: one of `bires.rules`; `gtd2` and `tdc`: the Gradient-TD methods."""
-    rule: str = "res"
-    eta: float = 0.0
-    tau: float = 1.0
-    """Mix of the target weights; 1 copies the online weights at every step, which is to have no target network."""
-    successors: int = 2
-    """2: the forward term sees an independent second successor (unbiased); 1: the same one (biased)."""
-    ratio: float = 1.0
-    """β / α of the Gradient-TD methods."""
-
-
-TD = Algorithm("TD", eta=0.0)
-RG = Algorithm("RG", eta=1.0)
-RG1 = Algorithm("RG, one successor", eta=1.0, successors=1)
-GTD2 = Algorithm("GTD2", kind="gtd2")
-TDC = Algorithm("TDC", kind="tdc")
-
-
-def ra(eta: float, rule: str = "res", tau: float = 1.0, successors: int = 2) -> Algorithm:
-    """Baird's residual algorithm RA(η); ``rule`` and τ < 1 place target networks."""
-    if not 0.0 <= eta <= 1.0:
-        raise UserError(f"eta is {eta:g}; accepted is 0 <= eta <= 1: 0 is TD, 1 the residual gradient.")
-    if not 0.0 < tau <= 1.0:
-        raise UserError(f"tau is {tau:g}; accepted is 0 < tau <= 1: 1 means no target network.")
-    if successors not in (1, 2):
-        raise UserError(f"successors is {successors}; accepted are 1 (biased) and 2 (independent).")
-    rules.get(rule)
-    name = f"RA({eta:g})" if tau == 1.0 else f"{rule}({eta:g})"
-    return Algorithm(name, rule=rule, eta=eta, tau=tau, successors=successors)
+from bires.linear.mdp import Array, Problem, induced
+from bires.linear.methods import KINDS, Method
 
 
 @dataclass(frozen=True)
@@ -77,35 +40,56 @@ class Dynamics:
 
 
 @dataclass(frozen=True)
-class Moments:
+class FeatureMoments:
     """Second moments of one transition, expectations over d_μ with importance ratios (so, under d_μ and π)."""
 
     C: Array
     """E[x xᵀ]"""
     K: Array
     """E[x discount·x'ᵀ]"""
+    J: Array
+    """E[f xᵀ], f = discount·x'' of the successor that carries the gradient: independent of x', x' itself, or borrowed;
+    without its part along x where gradients are orthogonal."""
     L: Array
-    """E[discount·x'' discount·x'ᵀ], x'' the successor that carries the gradient: independent of x', or x' itself."""
+    """E[f discount·x'ᵀ]"""
     xr: Array
     """E[x r]"""
     xr2: Array
-    """E[discount·x'' r]"""
+    """E[f r]"""
 
 
 @lru_cache(maxsize=16)
-def moments(given: Problem, successors: int = 2) -> Moments:
+def moments(given: Problem, successors: int = 2, orthogonal: bool = False, borrowed: bool = False) -> FeatureMoments:
     """The moments that the mean dynamics are made of."""
     X, G, d, r = given.X, discounted_successors(given), weighting(given), expected_reward(given)
     C, K = (X.T * d) @ X, (X.T * d) @ G @ X
-    if successors == 2:
-        return Moments(C, K, (G @ X).T @ (d[:, None] * (G @ X)), X.T @ (d * r), (G @ X).T @ (d * r))
+    if successors == 2 and not (orthogonal or borrowed):
+        return FeatureMoments(C, K, K.T, (G @ X).T @ (d[:, None] * (G @ X)), X.T @ (d * r), (G @ X).T @ (d * r))
     chance = np.einsum("s,sa,ast->ast", d, given.pi, given.P)
-    arrive = np.einsum("ast,ast->t", chance, given.discount**2)
-    reward = np.einsum("ast,ast,ast->t", chance, given.discount, given.r)
-    return Moments(C, K, (X.T * arrive) @ X, X.T @ (d * r), X.T @ reward)
+    forward = _forward_features(given, successors, borrowed)
+    if orthogonal:
+        share = np.einsum("astd,sd->ast", forward, X) / np.maximum((X**2).sum(1), 1e-300)[:, None]
+        forward = forward - share[..., None] * X[:, None]
+    weighted = chance[..., None] * forward
+    L = np.einsum("astd,ast,te->de", weighted, given.discount, X, optimize=True)
+    J, xr2 = np.einsum("astd,se->de", weighted, X, optimize=True), np.einsum("astd,ast->d", weighted, given.r)
+    return FeatureMoments(C, K, J, L, X.T @ (d * r), xr2)
 
 
-def mean_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
+def _forward_features(given: Problem, successors: int, borrowed: bool) -> Array:
+    """E[discount·x'' | s, a, s']: (actions, states, states, features)."""
+    shape = (*given.P.shape, given.X.shape[1])
+    if successors == 1:
+        return np.asarray(given.discount[..., None] * given.X)
+    if not borrowed:
+        return np.broadcast_to((discounted_successors(given) @ given.X)[:, None], shape)
+    onward = induced(given, given.pi)
+    s, t, u = np.ogrid[: given.states, : given.states, : given.states]
+    features = given.gamma * np.einsum("tu,stud->std", onward, given.X[(s + u - t) % given.states])
+    return np.broadcast_to(features, shape)
+
+
+def mean_dynamics(given: Problem, algorithm: Method) -> Dynamics:
     """(A, b, T) of an algorithm, in the coordinates of w that the features can see.
 
     Weights along which Xw does not change never move and never matter, so they are dropped: for redundant features
@@ -113,8 +97,13 @@ def mean_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
     """
     if algorithm.kind not in KINDS:
         raise unknown("kind of algorithm", algorithm.kind, KINDS, "Type kind='rule'.")
-    full = _rule_dynamics(given, algorithm) if algorithm.kind == "rule" else _gradient_td_dynamics(given, algorithm)
-    return _reduce(full, row_space(given.X))
+    made = {"rule": _rule_dynamics, "kernel": _kernel_dynamics}.get(algorithm.kind, _gradient_td_dynamics)
+    if algorithm.kind == "baird" or rules.get(algorithm.rule).convergent or rules.get(algorithm.rule).cautious:
+        raise UserError(
+            f"The expected update of {algorithm.name} is not one linear map, so it has no eigenvalues. Follow it with "
+            "algorithms.learn_expected."
+        )
+    return _reduce(made(given, algorithm), row_space(given.X))
 
 
 def row_space(X: Array) -> Array:
@@ -126,17 +115,22 @@ def row_space(X: Array) -> Array:
     return np.asarray(vt[s > s[0] * 1e-10].T, dtype=np.float64)
 
 
-def _rule_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
-    """E[δ_b x − η δ_f discount·x''] as b − A z: each end of each δ lands on the network that supplies it."""
-    rule, m, eta = rules.get(algorithm.rule), moments(given, algorithm.successors), algorithm.eta
-    if not rule.bidirectional:
-        eta = 0.0
+def _rule_dynamics(given: Problem, algorithm: Method) -> Dynamics:
+    """E[δ_b x − η δ_f discount·x''] as b − A z: each end of each δ lands on the network that supplies it.
+
+    Functional regularisation adds E[η (v⁻ − v) x].
+    """
+    rule = rules.get(algorithm.rule)
+    m = moments(given, algorithm.successors, bool(rule.orthogonal), algorithm.borrowed)
+    eta, anchor = algorithm.eta if rule.bidirectional else 0.0, algorithm.eta if rule.anchored else 0.0
     size = len(m.xr)
     A = np.zeros((size, 2, size))  # the middle axis: 0 target, 1 online
     A[:, int(rule.backward.pred)] += m.C
     A[:, int(rule.backward.succ)] -= m.K
-    A[:, int(rule.forward.pred)] -= eta * m.K.T
+    A[:, int(rule.forward.pred)] -= eta * m.J
     A[:, int(rule.forward.succ)] += eta * m.L
+    A[:, 1] += anchor * m.C
+    A[:, 0] -= anchor * m.C
     b = m.xr - eta * m.xr2
     if algorithm.tau == 1.0 or not A[:, 0].any():
         return Dynamics(A.sum(1), b, np.eye(size))
@@ -145,14 +139,25 @@ def _rule_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
     return Dynamics(np.block([[A[:, 1], A[:, 0]], [zero, zero]]), np.append(b, np.zeros(size)), T)
 
 
-def _gradient_td_dynamics(given: Problem, algorithm: Algorithm) -> Dynamics:
-    """GTD2: E[(x − γx')(xᵀh)] for w; TDC: E[δx − γx'(xᵀh)]; both E[(δ − xᵀh) x] for h."""
+def _gradient_td_dynamics(given: Problem, algorithm: Method) -> Dynamics:
+    """GTD2: E[(x − γx')(xᵀh)] for w; TDC: E[δx − γx'(xᵀh)]; both E[(δ − xᵀh) x] − decay · h for h."""
     m, ratio = moments(given), algorithm.ratio
     zero = np.zeros_like(m.C)
     w_rows = [zero, -(m.C - m.K.T)] if algorithm.kind == "gtd2" else [m.C - m.K, m.K.T]
-    A = np.block([w_rows, [ratio * (m.C - m.K), ratio * m.C]])
+    shrink = algorithm.decay * np.eye(len(m.C))
+    A = np.block([w_rows, [ratio * (m.C - m.K), ratio * (m.C + shrink)]])
     b_w = np.zeros_like(m.xr) if algorithm.kind == "gtd2" else m.xr
     return Dynamics(A, np.append(b_w, ratio * m.xr), np.eye(2 * len(m.xr)))
+
+
+def _kernel_dynamics(given: Problem, algorithm: Method) -> Dynamics:
+    """The gradient of ½ εᵀ D K D ε, ε = r + (G − I) X w the Bellman errors: it is stable for every kernel."""
+    X, d = given.X, weighting(given)
+    apart = ((X[:, None] - X[None]) ** 2).sum(-1)
+    weight = d[:, None] * np.exp(-apart / (2 * algorithm.width**2)) * d
+    bellman = X - discounted_successors(given) @ X
+    b = bellman.T @ weight @ expected_reward(given)
+    return Dynamics(bellman.T @ weight @ bellman, b, np.eye(X.shape[1]))
 
 
 def _reduce(full: Dynamics, V: Array) -> Dynamics:
@@ -162,13 +167,13 @@ def _reduce(full: Dynamics, V: Array) -> Dynamics:
     return Dynamics(basis.T @ full.A @ basis, basis.T @ full.b, basis.T @ full.T @ basis)
 
 
-def eigenvalues(given: Problem, algorithm: Algorithm) -> npt.NDArray[np.complex128]:
+def eigenvalues(given: Problem, algorithm: Method) -> npt.NDArray[np.complex128]:
     """Eigenvalues of A: the expected update converges for small steps if all have a positive real part."""
     values = np.linalg.eigvals(mean_dynamics(given, algorithm).A).astype(np.complex128)
     return values[np.argsort(values.real)]
 
 
-def fixed_point(given: Problem, algorithm: Algorithm) -> Array:
+def fixed_point(given: Problem, algorithm: Method) -> Array:
     """The w at which the expected update vanishes (of least norm, where features are redundant)."""
     dynamics, V = mean_dynamics(given, replace(algorithm, tau=1.0)), row_space(given.X)
     return np.asarray(V @ np.linalg.solve(dynamics.A, dynamics.b)[: V.shape[1]], dtype=np.float64)
@@ -182,7 +187,7 @@ def radius(dynamics: Dynamics) -> Callable[[float], float]:
     return lambda alpha: float(np.abs(np.linalg.eigvals(dynamics.step(alpha))).max())
 
 
-def largest_step(given: Problem, algorithm: Algorithm) -> float:
+def largest_step(given: Problem, algorithm: Method) -> float:
     """The supremum of the α with spectral radius < 1 on all of (0, α); 0 where none is stable.
 
     Without target network min_i 2 Re λ_i / |λ_i|²; with one, found by scanning and bisecting.
@@ -217,7 +222,7 @@ class Outlook:
     """−ln of the spectral radius at the best step: e-foldings of the error per update; ≤ 0 never converges."""
 
 
-def outlook(given: Problem, algorithm: Algorithm) -> Outlook:
+def outlook(given: Problem, algorithm: Method) -> Outlook:
     """Verdict, largest stable step, and the constant step with the best asymptotic rate."""
     dynamics = mean_dynamics(given, algorithm)
     limit = _largest_step(dynamics)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from bires.linear.dynamics import eigenvalues, outlook, ra
+from bires.linear.dynamics import eigenvalues, outlook
 from bires.linear.mdp import Array, Problem
+from bires.linear.methods import ra
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bires.linear.claims import Verdict
-from bires.linear.plots import BLACK, BLUE, GREEN, OTHER, RED, SKY, STYLES, column, label, lines, names, panels
+from bires.linear.plots import BLACK, BLUE, GREEN, OTHER, RED, SKY, STYLES, beside, column, label, lines, names, panels
+from bires.linear.relative_figures import draw_cures, draw_noise, draw_rests
 
 
 def draw_presplit(v: Verdict) -> Any:
@@ -25,7 +26,7 @@ def draw_presplit(v: Verdict) -> Any:
         )
     ax.set_xticks(range(4), states)
     label(ax, "A-presplit", "state", "value", None)
-    ax.legend(fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    beside(ax)
     return figure
 
 
@@ -270,6 +271,9 @@ FIGURES: dict[str, Callable[[Verdict], Any]] = {
     "w2w": draw_divergence,
     "eta": draw_eta,
     "targets": draw_targets,
+    "noise": draw_noise,
+    "rests": draw_rests,
+    "cures": draw_cures,
     "control": draw_control,
 }
 

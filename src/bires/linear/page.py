@@ -1,10 +1,10 @@
 """Keep the numbers and figures of a page equal to those of a run.
 
-    python -m bires.linear.page OUT docs/policy-evaluation.md
+    python -m bires.linear.page OUT docs/policy-evaluation.md docs/rules.md
 
 measures nothing: it reads verdicts.csv and measured.csv of a finished study under OUT, rewrites what stands between the
-marks ``<!-- verdicts -->`` or ``<!-- measured: CLAIM -->`` and ``<!-- end -->``, and copies the two files and the
-figures next to the page.
+marks ``<!-- verdicts -->``, ``<!-- relatives -->`` or ``<!-- measured: CLAIM -->`` and ``<!-- end -->``, and copies the
+two files and the figures next to the page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from bires.errors import UserError
 
 FIGURES = Path("figures") / "linear"
-BLOCK = re.compile(r"<!-- (?P<kind>verdicts|measured: (?P<claim>[\w-]+)) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (?P<kind>verdicts|relatives|measured: (?P<claim>[\w-]+)) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def fill(text: str, verdicts: list[dict[str, str]], measured: list[dict[str, str]]) -> str:
@@ -27,7 +27,9 @@ def fill(text: str, verdicts: list[dict[str, str]], measured: list[dict[str, str
 
     def block(found: re.Match[str]) -> str:
         claim = found["claim"]
-        if claim is None:
+        if found["kind"] == "relatives":
+            body = relatives(measured)
+        elif claim is None:
             body = summary(verdicts)
         elif claim in by_claim:
             body = details(by_claim[claim], [row for row in measured if row["claim"] == claim])
@@ -42,6 +44,46 @@ def summary(verdicts: list[dict[str, str]]) -> str:
     """A table of all claims."""
     rows = [f"| [{row['claim']}](#{row['claim']}) | {row['statement']} | **{row['verdict']}** |" for row in verdicts]
     return "\n".join(["| claim | statement | measured |", "|---|---|---|", *rows])
+
+
+METHODS = {
+    "TD": "`td`",
+    "RG": "`double-res`, η = 1",
+    "RG, one successor": "`res`, η = 1",
+    "RA(0.5)": "`double-res`, η = 0.5",
+    "TDRC": "`qrc`",
+    "C-DQN": "`convergent`",
+    "ortho(0.5)": "`ortho`, η = 0.5",
+    "fr(0.5)": "`fr`, η = 0.5",
+    "Baird's φ + 0.05": "`baird`, η = 0.05",
+    "kernel loss": "–",
+    "RG, borrowed": "–",
+}
+"""Methods of the lab → the rule of deep agents."""
+PLACES = ("Baird's star", "w→2w", "random MDPs")
+MINIMA = ("MSPBE", "MSBE", "MSTDE")
+
+
+def relatives(measured: list[dict[str, str]]) -> str:
+    """One row for each method: its bias, where it rests, and where it is stable although TD diverges."""
+    known = {row["quantity"]: float(row["value"]) for row in measured if row["claim"] in ("noise", "rests", "cures")}
+    heads = ("method", "rule", "bias / standard error", "rests at the minimum of", *PLACES)
+    rows = [" | ".join(heads), " | ".join("---" for _ in heads)]
+    for name, rule in METHODS.items():
+        bias = known.get(f"{name}: largest bias / standard error")
+        stable = [known.get(f"{name}: stable on {place}") for place in PLACES]
+        shares = ["–" if share is None else f"{100 * share:.0f} %" for share in stable]
+        rows.append(" | ".join([name, rule, "–" if bias is None else f"{bias:.1f}", resting(name, known), *shares]))
+    return "\n".join(f"| {row} |" for row in rows)
+
+
+def resting(name: str, known: dict[str, float]) -> str:
+    """The error whose minimum a method rests at, or nearly."""
+    found = {error: known.get(f"{name}: median distance to the {error} minimum") for error in MINIMA}
+    for error, distance in found.items():
+        if distance is not None and distance < 0.01:
+            return error if distance < 1e-6 else f"{error}, nearly"
+    return "–" if None in found.values() else "none of them"
 
 
 def details(verdict: dict[str, str], measured: list[dict[str, str]]) -> str:
@@ -78,9 +120,10 @@ def refresh(out: Path, page: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("Usage: python -m bires.linear.page OUT PAGE, for example: runs/linear docs/policy-evaluation.md")
+    if len(sys.argv) < 3:
+        sys.exit("Usage: python -m bires.linear.page OUT PAGE …, for example: runs/linear docs/policy-evaluation.md")
     try:
-        refresh(Path(sys.argv[1]), Path(sys.argv[2]))
+        for page in sys.argv[2:]:
+            refresh(Path(sys.argv[1]), Path(page))
     except UserError as error:
         sys.exit(str(error))

@@ -34,6 +34,15 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "RA(0.2)": (ORANGE, "-.", "D"),
     "RA(0.5)": (BLACK, "-", "d"),
     "RA(0.6)": (BLACK, "-", "d"),
+    "RG, one successor": (ORANGE, "-", "D"),
+    "RG, borrowed": (GREEN, "-.", "^"),
+    "C-DQN": (PURPLE, ":", "v"),
+    "TDRC": (SKY, "-", "P"),
+    "kernel loss": (BLACK, "--", "x"),
+    "Baird's φ": (BLUE, (0, (3, 1, 1, 1)), "*"),
+    "Baird's φ + 0.05": (RED, (0, (3, 1, 1, 1)), "*"),
+    "ortho(0.5)": (GREEN, "-", "<"),
+    "fr(0.5)": (ORANGE, "-.", ">"),
 }
 OTHER = [
     (BLUE, "-", "o"),
@@ -86,6 +95,11 @@ def label(ax: Any, title: str, x: str, y: str, legend: str | None = "best") -> N
     ax.grid(alpha=0.25, linewidth=0.5)
     if legend:
         ax.legend(fontsize=7.5, frameon=False, loc=legend)
+
+
+def beside(ax: Any) -> None:
+    """The legend to the right of a panel."""
+    ax.legend(fontsize=7.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def panels(count: int, width: float = 3.7) -> tuple[Any, list[Any]]:

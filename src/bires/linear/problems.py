@@ -142,15 +142,16 @@ def same_data(gamma: float = 0.9) -> tuple[Problem, Problem]:
     return left, problem("right", P, r, gamma, [[1, 0], [0, 1], [0, 1]])
 
 
-def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9) -> Problem:
+def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9, quiet: int = 0) -> Problem:
     """A ring that steps forward, or with probability ``noise`` to any state with equal chance; reward 1 in state 0.
 
-    Tabular: every consistent algorithm finds v_π, so what remains is bias.
+    Tabular: every consistent algorithm finds v_π, so what remains is bias. The first ``quiet`` states have no noise.
     """
     if not 0.0 <= noise <= 1.0:
         raise UserError(f"noise is {noise:g}; accepted is 0 <= noise <= 1, a probability.")
     forward = np.roll(np.eye(states), 1, axis=1)
-    P = (1.0 - noise) * forward + noise / states
+    each = noise * (np.arange(states) >= quiet)[:, None]
+    P = (1.0 - each) * forward + each / states
     r = np.zeros((states, states))
     r[0] = 1.0
     return problem(f"ring, noise {noise:g}", P, r, gamma, np.eye(states))

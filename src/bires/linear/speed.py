@@ -11,17 +11,16 @@ import numpy as np
 from bires.linear import exact
 from bires.linear.algorithms import learn, learn_expected
 from bires.linear.claims import FULL, LabScale, Table, Verdict
-from bires.linear.dynamics import GTD2, RG, TD, TDC, Algorithm, eigenvalues, mean_dynamics, outlook, ra
+from bires.linear.dynamics import eigenvalues, mean_dynamics, outlook
 from bires.linear.four_rooms import FEATURES, four_rooms
 from bires.linear.lstd import lstd
 from bires.linear.mdp import Array, Problem, with_features
+from bires.linear.methods import GTD2, RG, TD, TDC, Method, ra
 from bires.linear.problems import boyan_chain, random_walk, ring
 from bires.linear.values import neural, neural_params
 
 
-def best_curves(
-    given: Problem, groups: Sequence[Sequence[Algorithm]], alphas: Sequence[float], scale: LabScale
-) -> Table:
+def best_curves(given: Problem, groups: Sequence[Sequence[Method]], alphas: Sequence[float], scale: LabScale) -> Table:
     """RMSVE along the steps, mean and standard error over seeds, at the step size of least mean RMSVE."""
     rows: Table = []
     every = scale.steps // 100
@@ -134,7 +133,7 @@ def cancellation(scale: LabScale = FULL) -> Verdict:
     )
 
 
-def distance_curve(given: Problem, algorithm: Algorithm, steps: int) -> list[float]:
+def distance_curve(given: Problem, algorithm: Method, steps: int) -> list[float]:
     """‖X(w_n − w_∞)‖_d / ‖X(w_0 − w_∞)‖_d of the expected update at its best step."""
     dynamics = mean_dynamics(given, algorithm)
     step = dynamics.step(outlook(given, algorithm).best_step)

@@ -16,10 +16,11 @@ from bires.linear.control import (
     optimal_q,
     rooms_control,
 )
-from bires.linear.dynamics import GTD2, RG, TD, TDC, eigenvalues, largest_step, outlook, ra
+from bires.linear.dynamics import eigenvalues, largest_step, outlook
 from bires.linear.eta import best_eta, margin, stable_etas
 from bires.linear.four_rooms import four_rooms
 from bires.linear.mdp import Array, Problem
+from bires.linear.methods import GTD2, RG, TD, TDC, ra
 from bires.linear.problems import baird_star, boyan_chain, random_walk, rough_mdp, w_to_2w
 
 
@@ -31,7 +32,8 @@ def growth(errors: Array) -> float:
     return float(middle[-tenth:].mean() / middle[half : half + tenth].mean())
 
 
-def _error_rows(name: str, errors: Array, every: int) -> Table:
+def error_rows(name: str, errors: Array, every: int) -> Table:
+    """Median and quartiles over seeds, for the curves of figures."""
     safe = np.nan_to_num(errors, nan=1e30, posinf=1e30)
     low, middle, high = np.quantile(safe, [0.25, 0.5, 0.75], axis=0)
     return [
@@ -77,7 +79,7 @@ def baird(scale: LabScale = FULL) -> Verdict:
             "smallest stable η": threshold,
         }
         | {f"growth of RMSVE in the second half, {name}": value for name, value in growths.items()},
-        {"curves": [row for n, e in errors.items() for row in _error_rows(n, e, every)], "eta": etas},
+        {"curves": [row for n, e in errors.items() for row in error_rows(n, e, every)], "eta": etas},
     )
 
 
@@ -106,7 +108,7 @@ def two_states(scale: LabScale = FULL) -> Verdict:
             "smallest stable η at p = 1/2": stable_etas(given)[0][0],
         }
         | {f"median RMSVE at the end, {name}": value for name, value in ends.items()},
-        {"margins": rows, "curves": [row for n, e in errors.items() for row in _error_rows(n, e, every)]},
+        {"margins": rows, "curves": [row for n, e in errors.items() for row in error_rows(n, e, every)]},
     )
 
 
@@ -199,7 +201,7 @@ def control(scale: LabScale = FULL) -> Verdict:
         q = np.einsum("sad,pntd->pntsa", star.Phi, w)
         errors = np.sqrt((q**2).mean((-1, -2)))
         for i, a in enumerate(group):
-            curves += _error_rows(a.name, errors[i], every)
+            curves += error_rows(a.name, errors[i], every)
             growths[a.name] = growth(errors[i])
     room = rooms_control("tabular")
     best = optimal_q(room.problem)

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
-from bires.linear import claims, figures, speed, stability
+from bires.linear import claims, figures, relatives, speed, stability
 from bires.linear.claims import FULL, QUICK, LabScale, Table, Verdict
 
 CLAIMS: tuple[Callable[[LabScale], Verdict], ...] = (
@@ -25,6 +25,9 @@ CLAIMS: tuple[Callable[[LabScale], Verdict], ...] = (
     stability.which_eta,
     stability.targets,
     claims.bias,
+    relatives.noise,
+    relatives.rests,
+    relatives.cures,
     stability.control,
 )
 """In the order of the paper's section 3; what goes beyond it comes last."""

@@ -17,8 +17,10 @@ from bires.agents.base import Hyper, Learner, Parts, Slope
 from bires.rules import Needs
 from bires.types import Setting, Transition
 
-Model = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-"""observations, actions (batch) → rewards, next observations (batch): one deterministic step."""
+Model = Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+"""key, observations, actions (batch) → rewards, next observations (batch): one step; deterministic ones need no key."""
+EveryModel = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+"""observations, actions (batch) → rewards, next observations of every model: (models, batch)."""
 
 
 class Imagined(NamedTuple):

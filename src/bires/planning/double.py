@@ -6,7 +6,8 @@ one the product of error and gradient has the right mean:
     θ ← θ + α [δ ∇Q(s, a) − η γ δ ∇Q(s″, μ(s″))],    δ from (s, a, r, s′), s″ a second sample after (s, a)
 
 The simulator (`--model oracle`) steps again from the same state with the same action and fresh noise. A learned model
-gives its prediction. Where the world is deterministic both successors are the same, and this is the rule itself.
+gives its mean, or, with `--model-noise gaussian`, a draw. Where the world is deterministic both successors are the
+same, and this is the rule itself.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.planning import models as network
+from bires.planning.base import Model
 from bires.planning.models import Ensemble, ModelScale
 from bires.types import Space, Transition
 
@@ -71,8 +72,15 @@ def init(rng: np.random.Generator, learning: Learning) -> ModelState:
 
 
 def predict(learning: Learning, state: ModelState) -> network.Predict:
-    """The model as planners take it."""
-    return lambda observation, action: network.predict(state.ensemble, learning.scale.normalised, observation, action)
+    """The mean of the ensemble."""
+    return partial(network.predict, state.ensemble, learning.scale.normalised)
+
+
+def model(learning: Learning, state: ModelState) -> Model:
+    """The model as planners take it: the mean of the ensemble, or a draw from a Gaussian one."""
+    if learning.scale.gaussian:
+        return partial(network.sample, state.ensemble, learning.scale.normalised)
+    return lambda key, observation, action: predict(learning, state)(observation, action)
 
 
 def predict_each(learning: Learning, state: ModelState) -> network.Predict:

@@ -1,7 +1,10 @@
-"""A deterministic model of the environment: networks that predict the change of the observation, and the reward.
+"""A model of the environment: networks that predict the change of the observation, and the reward.
 
 Pure functions of one member, which holds an ensemble of E such models (E = 1: the paper's). Every model of an ensemble
 starts from weights of its own and trains on batches of its own; they predict their mean.
+
+The paper's model is deterministic. A Gaussian one predicts a mean and a log-variance for each number, is trained by
+likelihood, and can be drawn from (Chua et al. 2018, without their trained bounds).
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from bires.agents import optimisers
 from bires.agents.networks import Dense, dense, orthogonal
 from bires.agents.optimisers import Averages, clip_norm, descend, norm
 from bires.types import Space, Transition
+
+LOG_VARIANCES = (-10.0, 4.0)
+"""Soft bounds of predicted log-variances, in the units of the networks."""
 
 SMALLEST_SPREAD = 1e-3
 """Dimensions that vary less than this are not scaled up further."""
@@ -40,6 +46,8 @@ class ModelScale:
     learning_rate: float = 1e-3
     clip: float = 0.5
     """Bound of the gradient's norm."""
+    gaussian: bool = False
+    """Whether the networks predict a variance, too."""
 
 
 SCALES = {
@@ -59,7 +67,7 @@ class Networks(NamedTuple):
     reward: tuple[Dense, ...]
 
 
-class Moments(NamedTuple):
+class RowMoments(NamedTuple):
     """Running mean and sum of squared deviations of vectors [s, s' − s, r]."""
 
     rows: jax.Array
@@ -73,7 +81,7 @@ class Ensemble(NamedTuple):
 
     networks: Networks
     adam: Averages
-    moments: Moments
+    moments: RowMoments
 
 
 def init(rng: np.random.Generator, space: Space, scale: ModelScale, size: int) -> Ensemble:
@@ -84,10 +92,14 @@ def init(rng: np.random.Generator, space: Space, scale: ModelScale, size: int) -
         sizes = (inputs, *hidden, outputs)
         return tuple(Dense(orthogonal(rng, n, m, 1.0), jnp.zeros(m)) for n, m in pairwise(sizes))
 
-    made = [Networks(perceptron(scale.change, space.observation), perceptron(scale.reward, 1)) for _ in range(size)]
+    heads = 2 if scale.gaussian else 1
+    made = [
+        Networks(perceptron(scale.change, heads * space.observation), perceptron(scale.reward, heads))
+        for _ in range(size)
+    ]
     networks: Networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
     width = 2 * space.observation + 1
-    moments = Moments(jnp.zeros(()), jnp.zeros(width), jnp.zeros(width))
+    moments = RowMoments(jnp.zeros(()), jnp.zeros(width), jnp.zeros(width))
     return Ensemble(networks, optimisers.init(networks)._replace(updates=jnp.zeros(size, jnp.int32)), moments)
 
 
@@ -97,9 +109,29 @@ def perceptron(layers: tuple[Dense, ...], x: jax.Array) -> jax.Array:
     return dense(layers[-1], x)
 
 
-def raw(networks: Networks, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One model's outputs for inputs [s, a]: change (batch, observation), reward (batch,)."""
-    return perceptron(networks.change, x), perceptron(networks.reward, x)[:, 0]
+class Outputs(NamedTuple):
+    """What a model says: change (batch, observation), reward (batch,), and, of a Gaussian model, log-variances."""
+
+    change: jax.Array
+    reward: jax.Array
+    change_noise: jax.Array | None = None
+    reward_noise: jax.Array | None = None
+
+
+def raw(networks: Networks, x: jax.Array) -> Outputs:
+    """One model's outputs for inputs [s, a], in the units of the networks."""
+    change, reward = perceptron(networks.change, x), perceptron(networks.reward, x)
+    if reward.shape[-1] == 1:
+        return Outputs(change, reward[:, 0])
+    change, change_noise = jnp.split(change, 2, axis=-1)
+    return Outputs(change, reward[:, 0], bounded(change_noise), bounded(reward[:, 1]))
+
+
+def bounded(log_variance: jax.Array) -> jax.Array:
+    """A log-variance within `LOG_VARIANCES`, softly."""
+    low, high = LOG_VARIANCES
+    below = high - jax.nn.softplus(high - log_variance)
+    return low + jax.nn.softplus(below - low)
 
 
 class Units(NamedTuple):
@@ -110,7 +142,7 @@ class Units(NamedTuple):
     reward: tuple[jax.Array, jax.Array]
 
 
-def units(moments: Moments, observation: int, normalised: bool) -> Units:
+def units(moments: RowMoments, observation: int, normalised: bool) -> Units:
     """Means and standard deviations, or 0 and 1."""
     mean = moments.mean if normalised else jnp.zeros_like(moments.mean)
     spread = jnp.sqrt(moments.squares / jnp.maximum(moments.rows, 1.0))
@@ -129,8 +161,12 @@ def predict_each(
 ) -> tuple[jax.Array, jax.Array]:
     """Every model's reward (E, batch) and next observation (E, batch, ·)."""
     unit = units(ensemble.moments, observation.shape[-1], normalised)
-    x = inputs(unit, observation, action)
-    change, reward = jax.vmap(raw, in_axes=(0, None))(ensemble.networks, x)
+    found = jax.vmap(raw, in_axes=(0, None))(ensemble.networks, inputs(unit, observation, action))
+    return in_units(unit, observation, found.reward, found.change)
+
+
+def in_units(unit: Units, observation: jax.Array, reward: jax.Array, change: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rewards and next observations out of what networks say."""
     return unit.reward[0] + unit.reward[1] * reward, observation + unit.change[0] + unit.change[1] * change
 
 
@@ -142,12 +178,39 @@ def predict(
     return jnp.mean(reward, 0), jnp.mean(following, 0)
 
 
+def sample(
+    ensemble: Ensemble, normalised: bool, key: jax.Array, observation: jax.Array, action: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """r̂, ŝ' drawn from a Gaussian model: for each row from one of the ensemble, chosen with equal chance."""
+    unit = units(ensemble.moments, observation.shape[-1], normalised)
+    found = jax.vmap(raw, in_axes=(0, None))(ensemble.networks, inputs(unit, observation, action))
+    assert found.change_noise is not None
+    assert found.reward_noise is not None
+    which, first, second = jax.random.split(key, 3)
+    rows = jnp.arange(len(observation))
+    one = jax.random.randint(which, rows.shape, 0, found.reward.shape[0])
+
+    def drawn(key: jax.Array, mean: jax.Array, log_variance: jax.Array) -> jax.Array:
+        mean, spread = mean[one, rows], jnp.exp(0.5 * log_variance[one, rows])
+        return mean + spread * jax.random.normal(key, mean.shape)
+
+    reward = drawn(first, found.reward, found.reward_noise)
+    return in_units(unit, observation, reward, drawn(second, found.change, found.change_noise))
+
+
 def loss(networks: Networks, unit: Units, batch: Transition) -> jax.Array:
-    """½ |ŝ' − s'|² + ½ (r̂ − r)², summed over dimensions, mean over the batch, in the units of the networks."""
-    change, reward = raw(networks, inputs(unit, batch.observation, batch.action))
+    """½ |ŝ' − s'|² + ½ (r̂ − r)², summed over dimensions, mean over the batch, in the units of the networks.
+
+    Of a Gaussian model, with log-variances v: ½ (x̂ − x)² exp(−v) + ½ v, the negative log-likelihood without ½ log 2π.
+    """
+    found = raw(networks, inputs(unit, batch.observation, batch.action))
     true_change = (batch.next_observation - batch.observation - unit.change[0]) / unit.change[1]
     true_reward = (batch.reward - unit.reward[0]) / unit.reward[1]
-    return 0.5 * jnp.mean(jnp.sum((change - true_change) ** 2, -1) + (reward - true_reward) ** 2)
+    errors = (found.change - true_change) ** 2, (found.reward - true_reward) ** 2
+    if found.change_noise is not None and found.reward_noise is not None:
+        noises = found.change_noise, found.reward_noise
+        errors = errors[0] * jnp.exp(-noises[0]) + noises[0], errors[1] * jnp.exp(-noises[1]) + noises[1]
+    return 0.5 * jnp.mean(jnp.sum(errors[0], -1) + errors[1])
 
 
 def update(ensemble: Ensemble, scale: ModelScale, batch: Transition, alive: jax.Array) -> tuple[Ensemble, jax.Array]:
@@ -166,11 +229,11 @@ def update(ensemble: Ensemble, scale: ModelScale, batch: Transition, alive: jax.
         return networks, adam, value
 
     networks, adam, losses = jax.vmap(one)(ensemble.networks, ensemble.adam, batch)
-    kept: Moments = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moments, ensemble.moments)
+    kept: RowMoments = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moments, ensemble.moments)
     return Ensemble(networks, adam, kept), losses
 
 
-def observe(moments: Moments, batch: Transition) -> Moments:
+def observe(moments: RowMoments, batch: Transition) -> RowMoments:
     """The moments with one more batch taken in (Chan et al. 1979)."""
     rows = jnp.concatenate(
         [batch.observation, batch.next_observation - batch.observation, batch.reward[..., None]], -1
@@ -179,4 +242,4 @@ def observe(moments: Moments, batch: Transition) -> Moments:
     total = moments.rows + count
     difference = mean - moments.mean
     squares = moments.squares + jnp.sum((rows - mean) ** 2, 0) + difference**2 * (moments.rows * count / total)
-    return Moments(total, moments.mean + difference * count / total, squares)
+    return RowMoments(total, moments.mean + difference * count / total, squares)

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 from bires.agents.base import Diagnostics, Hyper, Learner, Parts, Slope
 from bires.machine.branching import Due, when
 from bires.planning import dyna
-from bires.planning.base import Imagined, Model, PlannerKind, Planning
+from bires.planning.base import EveryModel, Imagined, Model, PlannerKind, Planning
 from bires.types import Transition
 
 ACTIONS = 1_000
 """Keys from this number on are for the actions of rollouts."""
+NOISE = 2_000
+"""Keys from this number on are for the draws of a stochastic model."""
 
 
 def key_of(kind: PlannerKind, key: jax.Array) -> jax.Array:
@@ -34,11 +36,11 @@ def imagine(
     learner: Learner,
     hyper: Hyper,
     batch: Transition,
-    each: Model | None = None,
+    each: EveryModel | None = None,
 ) -> tuple[Imagined, ...]:
     """What one member's model imagines around a real batch, for every kind of planner.
 
-    ``each``: what every model of an ensemble says, (models, batch); ``model`` is their mean.
+    ``each``: what every model of an ensemble says.
     """
     found = []
     for use in planning.uses:
@@ -50,7 +52,7 @@ def imagine(
         for step in range(use.depth):
             flat = kind.following(following_parts(planning, key, step), learner, observation) if step else flat
             every = each(observation, flat)[1:] if use.doubts and each is not None else ()
-            reward, observation = model(observation, flat)
+            reward, observation = model(jax.random.fold_in(key_of(kind, key), NOISE + step), observation, flat)
             steps.append((flat, reward, observation, *every))
         action, reward, observation, *others = (jnp.stack(part) for part in zip(*steps, strict=True))
         shape = (use.depth, width, -1)
@@ -102,6 +104,6 @@ def real_slope(
         if use.everybody:
             return own
         slope = planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope
-        uses, own = hyper.planning.uses[use.kind.name], own._replace(estimate=slope.estimate)
+        uses, own = hyper.planning.uses[use.kind.name], own._replace(estimate=slope.estimate, eta=slope.eta)
         slope = jax.tree.map(lambda a, b, uses=uses: jnp.where(uses, a, b), own, slope)
     return planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope

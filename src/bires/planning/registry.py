@@ -38,6 +38,13 @@ SETTINGS = (
         "The learned model: `paper` needs an accelerator, `small` suits a CPU.",
         choices=tuple(SCALES),
     ),
+    Setting(
+        "model_noise",
+        "none",
+        "`gaussian`: the learned model predicts variances, too, is trained by likelihood and drawn from; `none`: it is "
+        "deterministic.",
+        choices=("none", "gaussian"),
+    ),
     Setting("ensemble", 1, "Learned models per member; they predict their mean, their disagreement is logged.", low=1),
 )
 """Those of the package's planners."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from bires import rules
 from bires.agents import registry
-from bires.agents.base import Agent, Design, Hyper, Learner
+from bires.agents.base import ETA_USED, Agent, Design, EtaSchedule, Hyper, Learner
 from bires.agents.normalising import normalised
 from bires.errors import UserError
 from bires.planning import fitting as training
@@ -24,7 +24,7 @@ from bires.population.planners import numbers_of, planning_of
 from bires.population.sizes import require_room
 from bires.population.streams import MODEL
 from bires.settings.config import Config
-from bires.settings.grid import Member
+from bires.settings.grid import ETAS, Member
 from bires.types import Space
 
 
@@ -40,6 +40,9 @@ def hypers(program: Program, members: Sequence[Member]) -> Hyper:
         gamma=column(member.gamma for member in members),
         own={name: column(member.own[name] for member in members) for name in members[0].own},
         planning=numbers_of(program.planning, members) if program.planning else None,
+        schedule=EtaSchedule(*(column(member.schedule[name] for member in members) for name in ETAS[1:]))
+        if members[0].schedule
+        else None,
     )
 
 
@@ -106,10 +109,12 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])
         start = max(config.warmup // 2, horizon + 1)
-        learning = Learning(space, SCALES[config.own["model_scale"]], config.own["ensemble"], horizon, start)
+        scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
+        learning = Learning(space, scale, config.own["ensemble"], horizon, start)
+    moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)
     return Program(
         agent,
-        config.agent.metrics,
+        (*config.agent.metrics, *([ETA_USED] if moves else [])),
         space,
         config.batch,
         capacity,

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import normalising
-from bires.agents.base import Hyper, Learner
+from bires.agents.base import ETA_USED, Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.branching import Due, when
 from bires.machine.hostcalls import FLAG, HostHandle, shape
@@ -263,6 +263,8 @@ def improve(
         model: Any,
         imagined: tuple[Imagined, ...],
     ) -> tuple[Learner, jax.Array, jax.Array]:
+        if hyper.schedule is not None:
+            hyper = hyper._replace(eta=hyper.schedule.at(hyper.eta, clock, program.warmup))
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         agent, drawn = program.agent, stream(key, UPDATE, clock)
         if program.planning is None:
@@ -276,13 +278,14 @@ def improve(
             more = []
         else:
             if program.learning is not None:
-                predict, each = (make(program.learning, model) for make in (fitting.predict, fitting.predict_each))
-                drawing = stream(key, IMAGINE, clock)
-                imagined = recipe.imagine(program.planning, predict, drawing, learner, hyper, batch, each)
+                known = (program.learning, model)
+                drawing, each = stream(key, IMAGINE, clock), fitting.predict_each(*known)
+                imagined = recipe.imagine(program.planning, fitting.model(*known), drawing, learner, hyper, batch, each)
             planning = replace(program.planning, key=drawn)
             learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
             more = [reported[name] for name in program.planning_sums]
-        told = [seen.metrics[name] for name in program.metrics]
+        said = {ETA_USED: hyper.eta, **seen.metrics}
+        told = [said[name] for name in program.metrics]
         return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
 
     learner, alive, sums = jax.vmap(update)(

@@ -80,6 +80,10 @@ class Config:
     """Planners in place of the algorithms' own: see `bires list planners`."""
     eta: tuple[float, ...] = (0.05,)
     """η, the weight of the forward term, in [0, 1]; rules without that term ignore it."""
+    eta_end: tuple[float, ...] = ()
+    """η from step `eta_until` on: it moves there in a line from its first value; not given: it stays."""
+    eta_until: tuple[Whole, ...] = ()
+    """The step at which η reaches `eta_end`."""
     seed: tuple[Whole, ...] = (0,)
     """Seeds of the members."""
     gamma: tuple[float, ...] = (0.99,)

@@ -20,6 +20,8 @@ def doubts(config: Config) -> Iterator[str]:
     for name in RATES:
         if 0.0 in config.own.get(name, ()):
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"
+    if config.own["model"] == "oracle" and config.own["model_noise"] != "none":
+        yield "--model-noise was given with --model oracle, so it does nothing; it is for --model learned"
     if not (config.planner or any(registry.algorithm(name).planner for name in config.algorithm)):
         for one in config.planner_settings:
             if config.own[one.name] != default_of(one, config.sight):

@@ -32,28 +32,32 @@ class Member:
     planner: str | None = None
     planning: Mapping[str, Any] = field(default_factory=dict)
     """The planner's numbers; None for those that it does not use."""
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+    """Where η goes, `eta_end` and `eta_until`; empty in a population whose η stay."""
 
     @property
     def label(self) -> str:
         """What figures and tables call this kind of member."""
-        return label(self.algorithm, self.eta, self.planning.get("planning_eta"))
+        return label(self.algorithm, self.eta, self.planning.get("planning_eta"), end=self.schedule.get("eta_end"))
 
     def row(self) -> dict[str, Any]:
         """All of it side by side: the columns of members.csv."""
         head = ("member", "algorithm", "rule", "eta", "seed", "gamma")
         mine = {name: getattr(self, name) for name in head}
-        return {**mine, **self.own, "planner": self.planner, **self.planning}
+        return {**mine, **self.own, "planner": self.planner, **self.planning, **self.schedule}
 
 
-def label(algorithm: str, *etas: float | None) -> str:
-    """A kind of member: its algorithm and the η it has."""
-    there = ", ".join(f"{eta:g}" for eta in etas if eta is not None and eta == eta)
-    return f"{algorithm}({there})" if there else algorithm
+def label(algorithm: str, *etas: float | None, end: float | None = None) -> str:
+    """A kind of member: its algorithm and the η it has; ``end``: where the first η goes."""
+    there = [f"{eta:g}" for eta in etas if eta is not None and eta == eta]
+    if there and end is not None and end == end:
+        there[0] += f"→{end:g}"
+    return f"{algorithm}({', '.join(there)})" if there else algorithm
 
 
 def require_few(config: Config) -> None:
     """Refuses a grid that is too large, before it is made."""
-    lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", "eta", "seed", "gamma")}
+    lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", *ETAS, "seed", "gamma")}
     lists |= {name: value for name, value in config.own.items() if isinstance(value, tuple)}
     drawn = config.tuning.draws if config.tuning else {}
     sizes = [len(values) for name, values in lists.items() if name not in drawn]
@@ -66,6 +70,9 @@ def require_few(config: Config) -> None:
         )
 
 
+ETAS = ("eta", "eta_end", "eta_until")
+
+
 class Kind(NamedTuple):
     """What distinguishes members beside the agent's numbers and the seed."""
 
@@ -75,6 +82,8 @@ class Kind(NamedTuple):
     planner: str | None
     planning: tuple[Any, ...]
     """The planner's numbers, in the order of the settings."""
+    schedule: tuple[Any, ...] = ()
+    """`eta_end` and `eta_until`, where η moves."""
 
 
 MOST_MEMBERS = 100_000
@@ -117,6 +126,7 @@ def combinations(config: Config) -> list[Member]:
             dict(zip(varying, own, strict=True)),
             kind.planner,
             dict(zip(planned, kind.planning, strict=True)),
+            dict(zip(ETAS[1:], kind.schedule, strict=False)),
         )
         for index, (kind, gamma, *own, seed) in enumerate(rows)
     ]
@@ -132,9 +142,19 @@ def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
             )
         short = spec.name if spec else None
         name = registry.named(algorithm.agent, rule, short)
-        etas = config.eta if rules.get(rule).weighted else (None,)
-        for eta, planning in product(etas, plannings(config, spec)):
-            yield Kind(name, rule, eta, short, planning)
+        etas = list(weights(config)) if rules.get(rule).weighted else [(None, *(None,) * len(moving(config)))]
+        for (eta, *schedule), planning in product(etas, plannings(config, spec)):
+            yield Kind(name, rule, eta, short, planning, tuple(schedule))
+
+
+def moving(config: Config) -> tuple[str, ...]:
+    """The settings of a schedule of η; none where η stays."""
+    return ETAS[1:] if config.eta_end else ()
+
+
+def weights(config: Config) -> Iterator[tuple[Any, ...]]:
+    """Every combination of η and, where it moves, of where it goes and until when."""
+    yield from product(config.eta, *(getattr(config, name) for name in moving(config)))
 
 
 def plannings(config: Config, spec: PlannerSpec | None) -> Iterator[tuple[Any, ...]]:

@@ -94,7 +94,9 @@ def common_default(name: str) -> str:
         return "by agent"
     if name == "env_kwargs":
         return "{}"
-    return "the algorithm's" if value == () else "" if value is None else shown(value)
+    if value == ():
+        return "the algorithm's" if name in ("rule", "planner") else "none"
+    return "" if value is None else shown(value)
 
 
 def common_accepted(name: str, kind: Any) -> str:

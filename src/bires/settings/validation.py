@@ -30,6 +30,7 @@ class Bounds(NamedTuple):
 
 BOUNDS: dict[str, Bounds] = {
     "eta": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05"),
+    "eta_end": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient"),
     "gamma": Bounds(0.0, 1.0, "the paper uses 0.99"),
     "disturb": Bounds(0.0, hint="actions lie in [-1, 1]; 0 is a world without noise"),
     "seed": Bounds(0, 2**32 - 1),
@@ -51,6 +52,7 @@ def validate(config: Config) -> None:
         planners.planner(name)
     require_finite(config)
     require_within("eta", config.eta)
+    require_schedule(config)
     require_within("gamma", config.gamma)
     require_within("disturb", (config.disturb,))
     require_counts(config)
@@ -76,7 +78,7 @@ def require_count(name: str, value: int, most: int) -> None:
 def require_finite(config: Config) -> None:
     for item in fields(config):
         value = getattr(config, item.name)
-        if isinstance(value, tuple) and not value and item.name not in ("rule", "planner"):
+        if isinstance(value, tuple) and not value and item.name not in ("rule", "planner", "eta_end", "eta_until"):
             raise UserError(f"{flag(item.name)} was given no value; give one or more.")
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
@@ -88,6 +90,21 @@ def require_within(name: str, values: Sequence[float]) -> None:
     for value in values:
         if not low <= value <= high:
             raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")
+
+
+def require_schedule(config: Config) -> None:
+    """Refuses half a schedule of η, and one that ends before it begins."""
+    require_within("eta_end", config.eta_end)
+    if bool(config.eta_end) != bool(config.eta_until):
+        given, missing = ("eta_end", "eta_until 100000") if config.eta_end else ("eta_until", "eta_end 0")
+        raise UserError(
+            f"{flag(given)} was given alone; η moves to --eta-end at step --eta-until. Add {flag(missing)}."
+        )
+    for step in config.eta_until:
+        if not config.warmup < step < LARGEST:
+            raise UserError(
+                f"--eta-until was given {shown(step)}; accepted: steps after the warm-up, from {config.warmup + 1}."
+            )
 
 
 def require_agent(config: Config) -> None:
@@ -115,7 +132,8 @@ def require_distinct(config: Config) -> None:
     if min(config.seed) < BOUNDS["seed"].low or max(config.seed) > BOUNDS["seed"].high:
         raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
     own = {one.name: config.own[one.name] for one in config.own_settings if one.varies}
-    for name, values in {"seed": config.seed, "gamma": config.gamma, **own}.items():
+    ends = {"eta_end": config.eta_end, "eta_until": config.eta_until}
+    for name, values in {"seed": config.seed, "gamma": config.gamma, **ends, **own}.items():
         if len(set(values)) < len(values):
             what = "seeds" if name == "seed" else "numbers"
             raise UserError(f"{flag(name)} was given {list(values)}, some twice; equal {what} are equal members.")

@@ -17,7 +17,7 @@ SUBJECT = ("task", "algorithm", "eta", "planning_eta", "seed", "log_every", "mod
 """Settings that are the study's subject, or do not touch a curve."""
 ELSEWHERE = ("steps", "eval_episodes", "protocol")
 """Settings that the report shows elsewhere."""
-LEARNED = ("model_scale", "ensemble")
+LEARNED = ("model_scale", "model_noise", "ensemble")
 """Settings of learned models."""
 
 

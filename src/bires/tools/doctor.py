@@ -39,7 +39,7 @@ GIGABYTE = 10**9
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """The result of one check."""
 
     what: str
@@ -61,15 +61,15 @@ def doctor(as_json: bool) -> int:
     return int(any(finding.state == "broken" for finding in findings))
 
 
-def examined(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def examined(check: Callable[[], Iterator[Diagnosis]]) -> Iterator[Diagnosis]:
     """A check that raises is a finding, too."""
     try:
         yield from check()
     except Exception:
-        yield Finding(check.__name__, "broken", traceback.format_exc(limit=-1).strip(), "Please report this.")
+        yield Diagnosis(check.__name__, "broken", traceback.format_exc(limit=-1).strip(), "Please report this.")
 
 
-def line(finding: Finding) -> str:
+def line(finding: Diagnosis) -> str:
     fix = f"\n{'':6}{'':28}→ {finding.fix}" if finding.fix else ""
     return f"{MARKS[finding.state]:6}{finding.what:28}{finding.found}{fix}"
 
@@ -77,9 +77,9 @@ def line(finding: Finding) -> str:
 # What training needs.
 
 
-def versions() -> Iterator[Finding]:
+def versions() -> Iterator[Diagnosis]:
     """The installed packages against the bounds of this one."""
-    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield Diagnosis("python", "ok", f"{platform.python_version()} at {sys.executable}")
     wrong, seen = [], []
     for text in metadata.requires("bires") or []:
         wanted = Requirement(text)
@@ -93,12 +93,12 @@ def versions() -> Iterator[Finding]:
         if there == "missing" or not wanted.specifier.contains(there, prereleases=True):
             wrong.append(f"{wanted.name} {there}, wanted {wanted.specifier}")
     if wrong:
-        yield Finding("packages", "broken", "; ".join(wrong), "pip install --upgrade bires, in a fresh environment")
+        yield Diagnosis("packages", "broken", "; ".join(wrong), "pip install --upgrade bires, in a fresh environment")
     else:
-        yield Finding("packages", "ok", ", ".join(seen))
+        yield Diagnosis("packages", "ok", ", ".join(seen))
 
 
-def simulator() -> Iterator[Finding]:
+def simulator() -> Iterator[Diagnosis]:
     """One step of a DMControl task."""
     from bires.envs.adapter import recipe
 
@@ -109,12 +109,12 @@ def simulator() -> Iterator[Finding]:
         environment.close()
     except Exception as error:
         advice = "unset MUJOCO_GL" if os.environ.get("MUJOCO_GL", "disable") != "disable" else "see packages, above"
-        yield Finding("simulator", "broken", f"cartpole-balance does not step: {error}", advice)
+        yield Diagnosis("simulator", "broken", f"cartpole-balance does not step: {error}", advice)
     else:
-        yield Finding("simulator", "ok", "DMControl steps")
+        yield Diagnosis("simulator", "ok", "DMControl steps")
 
 
-def accelerator() -> Iterator[Finding]:
+def accelerator() -> Iterator[Diagnosis]:
     """What JAX computes on, and whether a GPU is left idle."""
     import jax
     import jax.numpy as jnp
@@ -123,43 +123,43 @@ def accelerator() -> Iterator[Finding]:
     device = jax.devices()[0]
     answer = float(jnp.ones(8).sum())
     if answer != 8:
-        yield Finding("jax", "broken", f"1 + … + 1 (8 times) = {answer:g} on {device}", "reinstall jax and jaxlib")
+        yield Diagnosis("jax", "broken", f"1 + … + 1 (8 times) = {answer:g} on {device}", "reinstall jax and jaxlib")
     idle = device.platform == "cpu" and (Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi"))
     fix = "pip install 'bires[cuda13]' (driver 580 or newer) or 'bires[cuda12]'"
     if idle:
-        yield Finding("GPU", "advice", f"there is one, but JAX computes on {device.device_kind}", fix)
+        yield Diagnosis("GPU", "advice", f"there is one, but JAX computes on {device.device_kind}", fix)
     elif device.platform == "cpu":
-        yield Finding("GPU", "absent", "JAX computes on the CPU")
+        yield Diagnosis("GPU", "absent", "JAX computes on the CPU")
     else:
-        yield Finding("GPU", "ok", f"{len(jax.devices())} × {device.device_kind}")
+        yield Diagnosis("GPU", "ok", f"{len(jax.devices())} × {device.device_kind}")
         if device.platform == "gpu":
             yield sharing()
 
 
-def sharing() -> Finding:
+def sharing() -> Diagnosis:
     """Whether several processes can compute on the GPU at once."""
     if hardware.can_share():
-        return Finding("GPU for several processes", "ok", "NVIDIA's MPS starts")
+        return Diagnosis("GPU for several processes", "ok", "NVIDIA's MPS starts")
     fix = f"install {mps.CONTROL} (it comes with NVIDIA's driver): large populations are faster with it"
-    return Finding("GPU for several processes", "advice", f"{mps.CONTROL} is not there, or does not start", fix)
+    return Diagnosis("GPU for several processes", "advice", f"{mps.CONTROL} is not there, or does not start", fix)
 
 
-def cores() -> Iterator[Finding]:
+def cores() -> Iterator[Diagnosis]:
     """Cores that this process may use, and settings that take some away."""
     allowed, there = hardware.cores(), os.cpu_count() or 1
     quota = cpu_quota()
     found = f"{allowed} of {there} cores"
     if quota is not None and quota < allowed:
         fix = f"taskset -c 0-{max(0, int(quota) - 1)} bires …, so that no more threads are started than can run"
-        yield Finding("cores", "advice", f"{found}, but a quota of {quota:g}", fix)
+        yield Diagnosis("cores", "advice", f"{found}, but a quota of {quota:g}", fix)
     else:
-        yield Finding("cores", "ok", found)
+        yield Diagnosis("cores", "ok", found)
     given = [f"{name}={os.environ[name]}" for name in (*THREADS, *JAX_SETTINGS) if name in os.environ]
     if given:
         names = " ".join(text.split("=")[0] for text in given)
-        yield Finding("thread and JAX settings", "advice", ", ".join(given), f"unset {names}, unless you mean it")
+        yield Diagnosis("thread and JAX settings", "advice", ", ".join(given), f"unset {names}, unless you mean it")
     else:
-        yield Finding("thread and JAX settings", "ok", "none: cores are shared out by bires")
+        yield Diagnosis("thread and JAX settings", "ok", "none: cores are shared out by bires")
 
 
 def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
@@ -171,33 +171,33 @@ def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
         return None
 
 
-def room() -> Iterator[Finding]:
+def room() -> Iterator[Diagnosis]:
     """Memory, disk and what worker processes share."""
     memory = psutil.virtual_memory()
     found = f"{memory.available / GIGABYTE:.1f} of {memory.total / GIGABYTE:.1f} GB free"
     short = memory.available < GIGABYTE
-    yield Finding("memory", "broken" if short else "ok", found, "close other programs" if short else "")
+    yield Diagnosis("memory", "broken" if short else "ok", found, "close other programs" if short else "")
     yield disk("runs", Path.cwd(), "cd to a larger disk, or give --out")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     yield disk("compilation cache", cache, "set XDG_CACHE_HOME to a folder you may write to")
 
 
-def disk(what: str, path: Path, fix: str) -> Finding:
+def disk(what: str, path: Path, fix: str) -> Diagnosis:
     """Whether a folder can be written to, and how much fits."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             free = shutil.disk_usage(path).free
     except OSError as error:
-        return Finding(f"disk for {what}", "broken", f"{path}: {error.strerror}", fix)
+        return Diagnosis(f"disk for {what}", "broken", f"{path}: {error.strerror}", fix)
     state: State = "broken" if free < GIGABYTE / 10 else "advice" if free < 5 * GIGABYTE else "ok"
-    return Finding(f"disk for {what}", state, f"{path}: {free / GIGABYTE:.1f} GB free", "" if state == "ok" else fix)
+    return Diagnosis(f"disk for {what}", state, f"{path}: {free / GIGABYTE:.1f} GB free", "" if state == "ok" else fix)
 
 
 # What is optional.
 
 
-def pictures() -> Iterator[Finding]:
+def pictures() -> Iterator[Diagnosis]:
     """Which GL libraries can draw without a display (`bires play`)."""
     works, failures = [], []
     for backend in video.chosen_backends()[:2]:
@@ -205,28 +205,28 @@ def pictures() -> Iterator[Finding]:
         works += [backend] if done.returncode == 0 else []
         failures += [] if done.returncode == 0 else [f"{backend}: {video.last_line(done.stderr)}"]
     if works:
-        yield Finding("GL", "ok", f"{' and '.join(works)} can draw")
+        yield Diagnosis("GL", "ok", f"{' and '.join(works)} can draw")
     else:
-        yield Finding("GL", "absent", "; ".join(failures), video.GL_ADVICE)
+        yield Diagnosis("GL", "absent", "; ".join(failures), video.GL_ADVICE)
 
 
-def extras() -> Iterator[Finding]:
+def extras() -> Iterator[Diagnosis]:
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
         fix = "" if there else f"pip install 'bires[{extra}]'"
-        yield Finding(f"bires[{extra}]", "ok" if there else "absent", "installed" if there else "not installed", fix)
+        yield Diagnosis(f"bires[{extra}]", "ok" if there else "absent", "installed" if there else "not installed", fix)
 
 
-def roms() -> Iterator[Finding]:
+def roms() -> Iterator[Diagnosis]:
     """The games of ale-py, which come with its wheel."""
     if importlib.util.find_spec("ale_py") is None:
-        yield Finding("Atari", "absent", "ale-py is not installed", "pip install 'bires[atari]'")
+        yield Diagnosis("Atari", "absent", "ale-py is not installed", "pip install 'bires[atari]'")
         return
     from ale_py import roms as games
 
     count = len(games.get_all_rom_ids())
     fix = "" if count else "pip install --force-reinstall --no-deps ale-py"
-    yield Finding("Atari", "ok" if count else "absent", f"ale-py with {count} games", fix)
+    yield Diagnosis("Atari", "ok" if count else "absent", f"ale-py with {count} games", fix)
 
 
 CHECKS = (versions, simulator, accelerator, cores, room, pictures, extras, roms)
