@@ -7,6 +7,7 @@ asked for found their way in.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import threading
 import time
@@ -54,6 +55,7 @@ def main() -> int:
 
 
 def shake(kinds: list[Kind], options: argparse.Namespace) -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would runs
     print(f"seed {options.seed}", flush=True)
     begun, out = time.monotonic(), options.out.resolve()
     record = Record(lambda text: print(text, flush=True))
