@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ import psutil  # noqa: E402
 import pytest  # noqa: E402
 
 import bires  # noqa: E402
+from bires.agents.registry import AGENTS  # noqa: E402
+from bires.envs.families import FAMILIES  # noqa: E402
 from bires.machine import hardware  # noqa: E402
+from bires.rules import RULES  # noqa: E402
 from bires.runs.run import Run  # noqa: E402
 
 pytest.register_assert_rewrite("tests.helpers")
@@ -48,6 +52,21 @@ def memory():
         ctypes.CDLL(None).malloc_trim(0)
     except AttributeError:  # not the C library of GNU
         pass
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of the reader's own, whose modules can be imported; what they added is gone afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    registries = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, FAMILIES)]
+    yield tmp_path
+    for registry, before in registries:
+        registry.clear()
+        registry.update(before)
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 import bires
-from bires.agents.registry import AGENTS
 from bires.cli import commands
-from bires.envs.families import FAMILIES
-from bires.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -26,18 +23,6 @@ WITH_CODE = sorted(
     for path in DOCS.glob("*.md")
     if BLOCK.search(path.read_text(encoding="utf-8")) and path.name != "snippets.md"  # test_snippets.py runs those
 )
-
-
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """A folder of the reader's own, and the registries as they were afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    before = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, FAMILIES)]
-    yield tmp_path
-    for registry, old in before:
-        registry.clear()
-        registry.update(old)
 
 
 def test_the_pages_that_promise_code_have_some():

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from bires.rules import RULES
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 NOTEBOOK = EXAMPLES / "first_steps.ipynb"
@@ -16,15 +14,11 @@ LINES = 40
 
 
 @pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """A folder for the runs, the path that Python gives a script, and the rules as they were afterwards."""
-    monkeypatch.chdir(tmp_path)
+def beside(elsewhere, monkeypatch):
+    """A folder for the runs, and the path that Python gives a script."""
     monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    before = dict(RULES)
-    yield tmp_path
-    RULES.clear()
-    RULES.update(before)
+    return elsewhere
 
 
 def shorter(source: str) -> str:
@@ -40,13 +34,13 @@ def notebook_cells() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_an_example_runs(script, elsewhere, capsys):
+def test_an_example_runs(script, beside, capsys):
     source = (EXAMPLES / script).read_text(encoding="utf-8")
     if "import optuna" in source:
         pytest.importorskip("optuna")
     exec(compile(shorter(source), script, "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.strip(), "an example says what it found"
-    assert list(elsewhere.glob("runs/*/evaluations.csv"))
+    assert list(beside.glob("runs/*/evaluations.csv"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -56,12 +50,12 @@ def test_an_example_is_short_and_listed(script):
     assert f"({script})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_cells_of_the_notebook_run_in_order(elsewhere, capsys):
+def test_the_cells_of_the_notebook_run_in_order(beside, capsys):
     """Its code alone, in this process: no kernel is started."""
     source = "\n".join("".join(cell["source"]) for cell in notebook_cells())
     exec(compile(shorter(source), NOTEBOOK.name, "exec"), {"__name__": "__main__"})
     assert "return" in capsys.readouterr().out
-    assert list(elsewhere.glob("runs/*/evaluations.csv"))
+    assert list(beside.glob("runs/*/evaluations.csv"))
 
 
 def test_the_notebook_shows_what_its_cells_gave():

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from bires.agents.registry import AGENTS
-from bires.rules import RULES
 from tests.helpers import typed
 
 PAGE = Path(__file__).parents[1] / "docs" / "snippets.md"
@@ -80,20 +78,8 @@ def rewritten(page: str) -> str:
     return BLOCK.sub(replaced, page)
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch, whole):
-    """A folder and a terminal of the reader's own, and the registries as they were afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def test_every_snippet_prints_what_the_page_says(elsewhere, whole, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    before = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS)]
-    yield tmp_path
-    for registry, old in before:
-        registry.clear()
-        registry.update(old)
-
-
-def test_every_snippet_prints_what_the_page_says(elsewhere):
     page = PAGE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(page)) >= 40
     assert rewritten(page) == page
