@@ -160,7 +160,7 @@ def test_long_runs_of_several_members_have_processes(settings, options, expected
 @pytest.mark.skipif(hardware.cores() < 2, reason="there is one core")
 def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monkeypatch):
     """In a process with a worker as in a thread beside a thread: while one updates, the other steps."""
-    monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 0.0)
+    monkeypatch.setattr(hardware, "SECONDS_FOR_OVERLAP", 0.0)
     settings = quick | {"algorithm": "ddpg", "seed": [0], "replay": 200}
     bires.train(TASK, out=tmp_path / "threads", cohorts="threads", **settings)
     bires.train(TASK, out=tmp_path / "processes", cohorts="processes", **settings)
@@ -170,9 +170,9 @@ def test_a_single_member_leaves_a_core_to_its_environment(tmp_path, quick, monke
     config = make_config(TASK, settings)
     plans = [make_plan(config, Options(cohorts=cohorts)) for cohorts in ("threads", "processes")]
     assert [(plan.ahead, plan.workers) for plan in plans] == [(True, 0), (True, 1)]
-    monkeypatch.setattr(hardware, "FLOPS_FOR_OVERLAP", 3e7)
-    small = make_plan(config, Options(cohorts="processes"))
-    assert (small.ahead, small.workers) == (False, 0)
+    monkeypatch.setattr(hardware, "SECONDS_FOR_OVERLAP", 1.0)
+    quickly = make_plan(config, Options(cohorts="processes"))
+    assert (quickly.ahead, quickly.workers) == (False, 0)
 
 
 def test_processes_are_refused_for_an_environment_of_this_process_only(tmp_path, quick):

@@ -48,8 +48,8 @@ FLOPS_FOR_SEVERAL_COHORTS = 1e8
 """Operations of a population's step (about a millisecond of one core) from which on several cores share its members."""
 FLOPS_FOR_XLA_THREADS = 3e8
 """Operations of a member's step from which on several cores may share them."""
-FLOPS_FOR_OVERLAP = 3e7
-"""Operations of a member's step from which on its environment should step on another core meanwhile."""
+SECONDS_FOR_OVERLAP = 40e-6
+"""How long a step of an environment must take for it to be made on another core, while its member updates."""
 SECONDS_FOR_PROCESSES = 20.0
 """About how long a run must take for a process per cohort to pay."""
 SECONDS_PER_STEP = 0.5e-3
@@ -196,11 +196,13 @@ def prefer_precision() -> None:
     settings.update("jax_default_matmul_precision", "float32")
 
 
-def place(members: int, work: float = math.inf, processes: bool = False) -> Placement:
-    """Splits a population over the devices. ``work``: the floating-point operations of a member's step.
+def place(members: int, work: float = math.inf, processes: bool = False, step_seconds: float = 0.0) -> Placement:
+    """Splits a population over the devices.
+
+    ``work`` and ``step_seconds``: the floating-point operations of a member's step, and the time of its environment's.
 
     On a CPU every core is a device and updates its cohort alone, which beats sharing each product among the cores.
-    Where members are few, large ones share them after all, and others leave a core to their environments. A little work
+    Where members are few, large ones share them after all, and others leave a core to slow environments. A little work
     stays on one core, unless cohorts have processes of their own (or JAX_NUM_CPU_DEVICES asks for more). How numbers
     are rounded depends on the cohorts (and on the machine), not on whether they have processes.
 
@@ -215,7 +217,7 @@ def place(members: int, work: float = math.inf, processes: bool = False) -> Plac
         little = members * work < FLOPS_FOR_SEVERAL_COHORTS and "JAX_NUM_CPU_DEVICES" not in os.environ
         count = 1 if little and not processes else min(members, len(devices))
         threads = members < cores() and work >= FLOPS_FOR_XLA_THREADS
-        spare = 2 * members <= cores() and FLOPS_FOR_OVERLAP <= work < FLOPS_FOR_XLA_THREADS
+        spare = 2 * members <= cores() and work < FLOPS_FOR_XLA_THREADS and step_seconds >= SECONDS_FOR_OVERLAP
         options = {k: v for k, v in {**CPU_OPTIONS, "xla_cpu_multi_thread_eigen": threads}.items() if accepts(k, v)}
     else:
         prefer_precision()

@@ -162,7 +162,7 @@ def make_plan(
     count, each = len(members), work(program)
     worthwhile = hardware.processes_pay(count, config.steps, each, step_s)
     processes = choose_processes(options, recipe, worthwhile, folder)
-    placement = hardware.place(count, each, processes)
+    placement = hardware.place(count, each, processes, step_s)
     ahead = placement.ahead and program.planning is None
     asked = options.workers
     if asked is None and processes and placement.platform == "cpu":
