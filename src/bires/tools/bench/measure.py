@@ -36,14 +36,17 @@ DQN_SIZES: dict[str, Any] = {"hidden": (64, 64), "batch": 32, "update_every": 4}
 """The defaults of Stable-Baselines3 for DQN on vectors."""
 
 
-def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> float:
-    """The best rate of ``work(n)``, which does ``n * per_call`` things, over rounds that fill the time."""
-    work(2)
+def best_rate(work: Callable[[int], None], per_call: float, seconds: float, period: int = 1) -> float:
+    """The best rate of ``work(n)``, which does ``n * per_call`` things, over rounds that fill the time.
+
+    Rounds are whole periods: where only every second step has all the work, a round of one would seem twice as fast.
+    """
+    work(2 * period)
     start = time.perf_counter()
-    work(3)
-    each = (time.perf_counter() - start) / 3
+    work(2 * period)
+    each = (time.perf_counter() - start) / 2
     rounds, best = 8, 0.0
-    count = max(1, int(seconds / rounds / each))
+    count = period * max(1, int(seconds / rounds / each))
     for _ in range(rounds):
         start = time.perf_counter()
         work(count)
@@ -51,9 +54,9 @@ def best_rate(work: Callable[[int], None], per_call: float, seconds: float) -> f
     return best
 
 
-def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds: float) -> list[float]:
+def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds: float, period: int = 1) -> list[float]:
     """`best_rate` of several functions alternately, so that a busy moment of the machine affects all of them."""
-    found = [[best_rate(work, per_call, seconds / 8) for work in works] for _ in range(4)]
+    found = [[best_rate(work, per_call, seconds / 8, period) for work in works] for _ in range(4)]
     return [max(rates) for rates in zip(*found, strict=True)]
 
 
@@ -125,6 +128,8 @@ class MeasuredPopulation:
     runner: CohortRunner
     count: int
     clock: int
+    period: int
+    """Steps after which an update with all its parts comes again."""
 
     def updates(self, count: int) -> None:
         """Updates of every member with the environments standing still."""
@@ -204,7 +209,8 @@ def population(config: Config, options: Options = Options(), evaluation_envs: in
     except BaseException:
         runner.close()
         raise
-    return MeasuredPopulation(runner, len(plan.members), capacity)
+    period = plan.program.update_every * plan.program.agent.delay
+    return MeasuredPopulation(runner, len(plan.members), capacity, period)
 
 
 def scrambled(storage: Any, space: Space, rng: np.random.Generator) -> Any:

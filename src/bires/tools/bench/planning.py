@@ -139,6 +139,6 @@ def step_costs(task: str, seconds: float, members: int) -> list[dict[str, Any]]:
 def steps_per_second(config: Config, seconds: float) -> float:
     population = measure.population(config)
     try:
-        return measure.best_rate(population.steps, population.count, seconds)
+        return measure.best_rate(population.steps, population.count, seconds, population.period)
     finally:
         population.close()

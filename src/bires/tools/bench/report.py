@@ -107,9 +107,9 @@ def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> 
             population = measure.build(task, agent, rule, members)
             try:
                 before = measure.sgemm_peak(seconds / 4)
-                updates = measure.best_rate(population.updates, members, seconds)
+                updates = measure.best_rate(population.updates, members, seconds, population.period)
                 whole = [population.steps, population.environments]
-                steps, environments = measure.best_rates(whole, members, seconds)
+                steps, environments = measure.best_rates(whole, members, seconds, population.period)
                 peak = max(before, measure.sgemm_peak(seconds / 4))
             finally:
                 population.close()
@@ -139,7 +139,7 @@ def rule_costs(subject: Subject, members: int, seconds: float) -> dict[str, floa
         for rule in [name for name in RULES if name != "td"]:
             other = measure.build(task, agent, rule, members)
             try:
-                rates = measure.best_rates((plain.updates, other.updates), members, seconds)
+                rates = measure.best_rates((plain.updates, other.updates), members, seconds, plain.period)
             finally:
                 other.close()
             found[rule] = rates[0] / rates[1]
@@ -162,7 +162,8 @@ def in_turns(
     def speed(rule: str, members: int) -> float:
         population = measure.build(task, agent, rule, members)
         try:
-            return measure.best_rate(population.updates if space.pixels else population.steps, members, seconds)
+            work = population.updates if space.pixels else population.steps
+            return measure.best_rate(work, members, seconds, population.period)
         finally:
             population.close()
 
