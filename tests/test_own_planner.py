@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("model", ["oracle", "learned"])
+@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
 def test_it_plans_beside_ours_in_one_population(tmp_path, model, whole):
     more: dict[str, Any] = {"model_scale": "small"} if model == "learned" else {}
     run = bires.train("pendulum-swingup", out=tmp_path / "run", model=model, **SETTINGS, **more)

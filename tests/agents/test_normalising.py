@@ -29,7 +29,7 @@ def test_moments_are_those_of_numpy():
     assert apply(moments, jnp.array([1e6, 1e6])).tolist() == [10.0, 10.0]
 
 
-@pytest.mark.parametrize("algorithm", ["td3", "dqn"])
+@pytest.mark.parametrize("algorithm", ["td3", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_a_stopped_run_keeps_its_moments_bit_for_bit(quick, tmp_path, algorithm):
     given = {name: value for name, value in quick.items() if name != "quiet"}
     given |= {"algorithm": algorithm, "normalise_observations": True, "env_kwargs": {"discrete": algorithm == "dqn"}}

@@ -135,7 +135,9 @@ def test_minto_for_choices_takes_the_minimum_before_the_maximum():
     np.testing.assert_allclose(found.delta, batch.reward + GAMMA * batch.discount * least - pred, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("agent", ["ddpg", "td3", "sac", "dqn"])
+@pytest.mark.parametrize(
+    "agent", ["td3", "dqn", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddpg", "sac"))]
+)
 def test_rivals_train_in_one_population_by_name(agent, tmp_path, quick):
     """Each has a name; those that read η have one; the estimates are there only where a member reads them."""
     task = "CartPole-v1" if agent == "dqn" else "Pendulum-v1"

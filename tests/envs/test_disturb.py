@@ -135,6 +135,7 @@ def test_td3_and_sac_take_second_successors(agent):
     assert not np.allclose(*first)
 
 
+@pytest.mark.slow
 def test_without_noise_double_sampling_is_res(tmp_path, quick):
     """The simulator's second successor is then the first; the weights agree up to rounding."""
     plain = bires.train("Hopper", algorithm="res-ddpg", eta=0.2, out=tmp_path / "a", **quick)

@@ -27,6 +27,9 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+EACH = [pytest.param(name, marks=pytest.mark.slow) if name in ("ddpg", "sac") else name for name in RUNS]
+
+
 @pytest.fixture(scope="module")
 def trained(undisturbed):
     """A run of each algorithm, and its observations."""
@@ -46,7 +49,7 @@ def test_the_reader_on_the_page_has_ten_lines():
     assert len(lines) <= 10
 
 
-@pytest.mark.parametrize("algorithm", RUNS)
+@pytest.mark.parametrize("algorithm", EACH)
 def test_numpy_alone_acts_as_the_policy_does(algorithm, trained, tmp_path, monkeypatch):
     run, seen = trained(algorithm)
     monkeypatch.chdir(tmp_path)
@@ -61,7 +64,7 @@ def test_numpy_alone_acts_as_the_policy_does(algorithm, trained, tmp_path, monke
     assert names["about"]["algorithm"] == run.members["algorithm"][0] + ("(0.05)" if "bi" in algorithm else "")
 
 
-@pytest.mark.parametrize("algorithm", RUNS)
+@pytest.mark.parametrize("algorithm", EACH)
 def test_onnx_acts_as_the_policy_does(algorithm, trained, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -32,9 +32,10 @@ LEARN: dict[str, Any] = {
     "workers": 0,
 }
 OWN: dict[str, dict[str, Any]] = {"td3": {}, "sac": {"alpha": 1e-3, "alpha_lr": 0.0}}
+FIRST = ["td3", pytest.param("sac", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("agent", OWN)
+@pytest.mark.parametrize("agent", FIRST)
 def test_rules_learn_the_values_of_two_steps(agent, tmp_path):
     """Q(0) = γ and Q(1) = 1. As with DDPG, wirings whose δ reads the target at the predecessor are slower."""
     run = bires.train(
@@ -79,7 +80,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, qui
     assert set(found["state/learner.actor_adam.updates"]) == {updates // 2 if agent == "td3" else updates}
 
 
-@pytest.mark.parametrize("agent", ["td3", pytest.param("sac", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", FIRST)
 def test_dyna_without_planning_steps_is_the_plain_agent_bit_for_bit(agent, tmp_path, quick):
     mixed = bires.train(
         "Hopper", algorithm=[agent, f"dyna-{agent}"], planning_steps=[0, 1], out=tmp_path / "run", **quick

@@ -63,8 +63,8 @@ def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_pa
 @pytest.mark.parametrize(
     ("name", "workers"),
     [
-        ("ddpg", 2),
         ("dqn", 0),
+        pytest.param("ddpg", 2, marks=pytest.mark.slow),
         pytest.param("ddpg", 0, marks=pytest.mark.slow),
         pytest.param("dqn", 2, marks=pytest.mark.slow),
     ],
