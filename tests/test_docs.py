@@ -25,11 +25,17 @@ WITH_CODE = sorted(
 )
 
 
+QUICKLY = ("index.md", "adding-a-rule.md", "adding-an-agent.md", "statistics.md")
+"""Pages whose code is run by `make test`. What the others show is in snippets.md, too, which is run."""
+
+
 def test_the_pages_that_promise_code_have_some():
     assert {"index.md", "adding-a-rule.md", "adding-an-agent.md", "environments.md", "statistics.md"} <= set(WITH_CODE)
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+@pytest.mark.parametrize(
+    "page", [name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow) for name in WITH_CODE]
+)
 def test_the_code_of_a_page_runs(page, elsewhere):
     names: dict[str, Any] = {}
     for block in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):

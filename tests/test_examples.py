@@ -11,6 +11,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 NOTEBOOK = EXAMPLES / "first_steps.ipynb"
 LINES = 40
+QUICKLY = ("train_and_plot.py", "own_environment.py")
+"""Scripts that `make test` runs; the others are run with the slow tests."""
 
 
 @pytest.fixture
@@ -33,7 +35,9 @@ def notebook_cells() -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    "script", [name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow) for name in SCRIPTS]
+)
 def test_an_example_runs(script, beside, capsys):
     source = (EXAMPLES / script).read_text(encoding="utf-8")
     if "import optuna" in source:
@@ -50,6 +54,7 @@ def test_an_example_is_short_and_listed(script):
     assert f"({script})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_notebook_run_in_order(beside, capsys):
     """Its code alone, in this process: no kernel is started."""
     source = "\n".join("".join(cell["source"]) for cell in notebook_cells())

@@ -269,6 +269,7 @@ def trained(out: Path, confined: bool, *more: str) -> subprocess.CompletedProces
     return subprocess.run([*command, "--out", str(out), *more], capture_output=True, text=True, env=env, check=False)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_a_run_unless_it_keeps_going_and_the_last_checkpoint_stays(tmp_path):
     assert trained(tmp_path / "free", False).returncode == 0
     full = trained(tmp_path / "full", True)
@@ -353,7 +354,7 @@ def test_a_process_that_lost_its_folder_writes_nothing_more(tmp_path, quick, mon
     assert (out / ".lock").read_text() == TAKEN
 
 
-@pytest.mark.parametrize("algorithm", ["ddpg", "dyna-ddpg"])
+@pytest.mark.parametrize("algorithm", ["ddpg", pytest.param("dyna-ddpg", marks=pytest.mark.slow)])
 def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
     """Checkpoints look for diverged members, too, and come when time has passed."""
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)

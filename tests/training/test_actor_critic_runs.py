@@ -57,7 +57,7 @@ def test_the_actor_finds_the_best_action(agent, tmp_path):
         assert float(run.policy(member)([0.0])[0]) == pytest.approx(0.5, abs=0.15)
 
 
-@pytest.mark.parametrize("agent", OWN)
+@pytest.mark.parametrize("agent", FIRST)
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, quick, monkeypatch):
     """Also between an update of the critics and the delayed one of the actor."""
     settings = {k: v for k, v in quick.items() if k != "quiet"}
@@ -94,7 +94,8 @@ def test_dyna_without_planning_steps_is_the_plain_agent_bit_for_bit(agent, tmp_p
     assert any(not np.array_equal(array, learners[2][name]) for name, array in learners[0].items())
 
 
-@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["oracle", "learned"])
 def test_td3_plans_with_the_oracle_and_with_learned_models(model, tmp_path, quick, whole):
     planning = {"model": model, "model_scale": "small", "ensemble": 2, "planning_steps": 2}
     run = bires.train("Hopper", algorithm=["res-dyna-td3", "mve-td3"], out=tmp_path / "run", **planning, **quick)

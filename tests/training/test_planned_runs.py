@@ -169,7 +169,8 @@ def test_planners_do_not_change_the_other_members_of_a_population(tmp_path, quic
     assert np.nanmax(loss[(members >= 2) & (members < 6)]) > 0
 
 
-@pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["oracle", "learned"])
 def test_a_planning_member_that_diverges_is_frozen_alone(tmp_path, quick, model):
     run = bires.train(
         "pendulum-swingup",
