@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bires.agents.registry import AGENTS
 from bires.planning.registry import PLANNERS
 from tests.helpers import typed
 
@@ -81,8 +82,9 @@ def rewritten(page: str) -> str:
 
 def test_every_snippet_prints_what_the_page_says(elsewhere, whole, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    for name in [name for name in PLANNERS if name.startswith("walk")]:  # of tests.own_planner
-        monkeypatch.delitem(PLANNERS, name)
+    for registry, others in ((PLANNERS, "walk"), (AGENTS, "twin")):  # of tests.own_planner and tests.own_agent
+        for name in [name for name in registry if name.startswith(others)]:
+            monkeypatch.delitem(registry, name)
     page = PAGE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(page)) >= 40
     assert rewritten(page) == page
