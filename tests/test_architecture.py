@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import bires
 
@@ -53,6 +54,10 @@ def imports(path: Path) -> Iterator[str]:
 GRAPH = {name: set(imports(path)) - {name} for name, path in MODULES.items()}
 
 
+def is_class(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
+    return isinstance(node, ast.ClassDef)
+
+
 def package(module: str) -> str:
     return module.split(".")[1]
 
@@ -77,6 +82,12 @@ def test_no_two_modules_import_each_other():
     while free := {name for name, others in left.items() if not others & left.keys()}:
         left = {name: others for name, others in left.items() if name not in free}
     assert not left, f"cycles among {sorted(left)}"
+
+
+def test_no_two_classes_share_a_name():
+    """Except `Run`: what users get adds to what the package `runs` reads."""
+    names = [node.name for path in MODULES.values() for node in ast.parse(path.read_text()).body if is_class(node)]
+    assert {name for name in names if names.count(name) > 1} == {"Run"}
 
 
 def test_every_package_says_what_it_is_and_what_it_may_import():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
-from bires.analysis.export import subjects
+from bires.analysis.export import viewed_members
 from bires.cli import main
 from bires.runs.run import Run
 from bires.settings.config import Config
@@ -80,21 +80,21 @@ def test_names_tell_runs_apart_and_old_names_go(tmp_path):
 
 def test_planners_and_old_runs_are_told_apart(tmp_path):
     planned = changed(PAIR, task="Hopper", algorithm=("ddpg", "dyna-ddpg"), planning_steps=(1, 4), seed=(0,))
-    groups = [one.group for one in subjects([make_run(tmp_path / "a", planned)])]
+    groups = [one.group for one in viewed_members([make_run(tmp_path / "a", planned)])]
     assert groups == ["ddpg", "dyna-ddpg planning_steps=1", "dyna-ddpg planning_steps=4"]
     old = Run(Path(__file__).parents[2] / "results" / "learning" / "walker-stand")
-    assert len(subjects([old])) == 10
+    assert len(viewed_members([old])) == 10
 
 
 def test_ids_survive_a_move_and_a_longer_run(tmp_path):
     run = make_run(tmp_path / "run", PAIR)
-    ids = [one.id for one in subjects([run])]
+    ids = [one.id for one in viewed_members([run])]
     assert len(set(ids)) == 4
     text = (run.path / "manifest.json").read_text().replace('"steps": 400', '"steps": 900')
     assert '"steps": 900' in text
     (run.path / "manifest.json").write_text(text)
     run.path.rename(tmp_path / "moved")
-    assert [one.id for one in subjects([Run(tmp_path / "moved")])] == ids
+    assert [one.id for one in viewed_members([Run(tmp_path / "moved")])] == ids
 
 
 def test_wandb_offline_without_an_account(tmp_path):
@@ -105,7 +105,7 @@ def test_wandb_offline_without_an_account(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("1 members, offline") == 2
-    (one,) = subjects([run])
+    (one,) = viewed_members([run])
     (folder,) = (tmp_path / "wandb").glob("offline-run-*")
     assert folder.name.endswith(one.id)
     data = (folder / f"run-{one.id}.wandb").read_bytes()

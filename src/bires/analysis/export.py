@@ -28,7 +28,7 @@ from bires.settings import config as configs
 
 
 @dataclass(frozen=True)
-class Subject:
+class ViewedMember:
     """One member as a viewer shows it."""
 
     id: str
@@ -57,7 +57,7 @@ def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
-    found = subjects(runs)
+    found = viewed_members(runs)
     if to == "tensorboard":
         to_tensorboard(library, found, out)
         return f"{len(found)} members; look at them with `tensorboard --logdir {out}`"
@@ -72,14 +72,14 @@ def require(library: str, extra: str, flag: str) -> Any:
         raise UserError(f"{flag} {extra} needs {library} ({error}): `pip install 'bires[{extra}]'`.") from error
 
 
-def subjects(runs: Sequence[Run]) -> list[Subject]:
+def viewed_members(runs: Sequence[Run]) -> list[ViewedMember]:
     """The members of all runs; those that would have the same name carry their id."""
-    found: list[Subject] = []
+    found: list[ViewedMember] = []
     for run, named in zip(runs, labelled(runs), strict=True):
         table = run.members
         seen = points(run, set(table))
         rows = zip(table.rows(), named, strict=True)
-        found += [subject(run, row, name["label"], seen.get(row["member"], {})) for row, name in rows]
+        found += [viewed_member(run, row, name["label"], seen.get(row["member"], {})) for row, name in rows]
     found = list({one.id: one for one in found}.values())  # a folder may be named twice
     taken = Counter((one.task, one.group, one.name) for one in found)
     return [
@@ -87,13 +87,13 @@ def subjects(runs: Sequence[Run]) -> list[Subject]:
     ]
 
 
-def subject(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str, float]]) -> Subject:
+def viewed_member(run: Run, row: dict[str, Any], label: str, seen: dict[int, dict[str, float]]) -> ViewedMember:
     lasting = {key: value for key, value in run.manifest["config"].items() if key not in ("steps", "log_every")}
     identity = json.dumps([run.manifest["start"], lasting, row["member"]], sort_keys=True)
     settings = {key: value for key, value in row.items() if value == value and value != ""}
     about = {**configs.to_json(run.config), **settings, "eta": number_of(row, "eta")}
     about |= {key: run.manifest.get(key) for key in ("command", "versions", "commit", "cpu", "device")}
-    return Subject(
+    return ViewedMember(
         hashlib.sha256(identity.encode()).hexdigest()[:10],
         file_name(run.config.task),
         file_name(label),
@@ -118,7 +118,7 @@ def points(run: Run, settings: set[str]) -> dict[int, dict[int, dict[str, float]
 # TensorBoard: out/TASK/ALGORITHM/seed-N/events.out.tfevents.START.ID
 
 
-def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
+def to_tensorboard(library: Any, found: Sequence[ViewedMember], out: Path) -> None:
     for one in found:
         folder = out / one.task / one.group / one.name
         path = folder / f"events.out.tfevents.{one.start:.0f}.{one.id}"
@@ -135,7 +135,7 @@ def to_tensorboard(library: Any, found: Sequence[Subject], out: Path) -> None:
             written.replace(path)
 
 
-def add_about(writer: Any, one: Subject) -> None:
+def add_about(writer: Any, one: ViewedMember) -> None:
     """The settings of a member, as text."""
     writer.add_text("about", f"```json\n{json.dumps(one.about, indent=2)}\n```", 0, walltime=one.start)
 
@@ -158,7 +158,7 @@ def remove(path: Path, upto: Path) -> None:
 # Weights & Biases: out/wandb/offline-run-TIME-ID/
 
 
-def to_wandb(library: Any, found: Sequence[Subject], out: Path, project: str) -> None:
+def to_wandb(library: Any, found: Sequence[ViewedMember], out: Path, project: str) -> None:
     for one in found:
         run = begin_wandb(library, one, out, project=project, mode="offline")
         for step, values in one.points:
@@ -166,7 +166,7 @@ def to_wandb(library: Any, found: Sequence[Subject], out: Path, project: str) ->
         run.finish()
 
 
-def begin_wandb(library: Any, one: Subject, out: Path, **more: Any) -> Any:
+def begin_wandb(library: Any, one: ViewedMember, out: Path, **more: Any) -> Any:
     """A member's W&B run, in place of what was there; offline unless ``more`` or WANDB_MODE says otherwise."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # offline means offline
     mode = os.environ.get("WANDB_MODE", "offline")

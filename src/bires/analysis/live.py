@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bires.analysis import export
-from bires.analysis.export import Subject
+from bires.analysis.export import ViewedMember
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.options import Viewer
@@ -47,7 +47,7 @@ class Live:
         """Writes what is new in the run folder."""
         if self.run is None:
             return
-        for one in export.subjects([self.run]):
+        for one in export.viewed_members([self.run]):
             if one.id not in self.sinks:
                 self.sinks[one.id] = OPEN[self.to](self.library, one, self.run.path)
             sink = self.sinks[one.id]
@@ -67,7 +67,7 @@ class Live:
             self.sinks.clear()
 
 
-def tensorboard(library: Any, one: Subject, run: Path) -> Sink:
+def tensorboard(library: Any, one: ViewedMember, run: Path) -> Sink:
     """RUN/tensorboard/TASK/ALGORITHM/seed-N; a file that an earlier process wrote is replaced."""
     out = run / "tensorboard"
     for old in out.glob(f"*/*/*/events.out.tfevents.*.{one.id}"):
@@ -77,13 +77,13 @@ def tensorboard(library: Any, one: Subject, run: Path) -> Sink:
     return Sink(lambda step, values: export.add_step(writer, step, values), writer.flush, writer.close)
 
 
-def wandb(library: Any, one: Subject, run: Path) -> Sink:
+def wandb(library: Any, one: ViewedMember, run: Path) -> Sink:
     """wandb/offline-run-TIME-ID here, as W&B has it: its links lead elsewhere, so that it cannot be in a run folder."""
     made = export.begin_wandb(library, one, Path(os.environ.get("WANDB_DIR", ".")), reinit="create_new")
     return Sink(lambda step, values: made.log(dict(values), step=step), lambda: None, made.finish)
 
 
-OPEN: dict[Viewer, Callable[[Any, Subject, Path], Sink]] = {"tensorboard": tensorboard, "wandb": wandb}
+OPEN: dict[Viewer, Callable[[Any, ViewedMember, Path], Sink]] = {"tensorboard": tensorboard, "wandb": wandb}
 
 
 @contextmanager

@@ -201,7 +201,7 @@ def export(
     configs.proper("to", to, Target)
     where = None if out is None else folder("out", out)
     numbers = (configs.proper("member", member, int), configs.proper("episodes", episodes, int))
-    return exporting.export(opened(runs, trust), exporting.Wish(to, where, project, *numbers)).path
+    return exporting.export(opened(runs, trust), exporting.ExportRequest(to, where, project, *numbers)).path
 
 
 def opened(runs: RunLike | Iterable[RunLike], trust: bool = False) -> list[reading.Run]:

@@ -56,7 +56,7 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
-class Report:
+class WriteReport:
     """Write report.html, figures and tables of runs; one panel per task."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
@@ -140,10 +140,12 @@ class Bench:
     """Print JSON, for machines."""
 
     def run(self) -> int:
-        from bires.tools.bench.report import Wish, bench
+        from bires.tools.bench.report import BenchRequest, bench
 
-        wish = Wish(self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning, self.rules)
-        return bench(wish, self.json)
+        request = BenchRequest(
+            self.task, self.agent, tuple(self.populations), self.seconds, self.peers, self.planning, self.rules
+        )
+        return bench(request, self.json)
 
 
 def named(record: type, name: str) -> Any:
@@ -165,7 +167,7 @@ def commands(words: Sequence[str]) -> Any:
         "resume": Resume,
         "evaluate": Evaluate,
         "play": Play,
-        "report": Report,
+        "report": WriteReport,
         "export": Export,
         "reproduce": Reproduce,
         "bench": Bench,

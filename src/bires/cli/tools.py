@@ -63,12 +63,12 @@ class Export:
         from bires.cli.reporting import opened
         from bires.errors import UserError
         from bires.machine.terminal import printable
-        from bires.tools.exporting import Wish, export
+        from bires.tools.exporting import ExportRequest, export
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        wish = Wish(self.to, self.out, self.project, self.member, self.episodes)
-        print(printable(export(opened(self.runs, self.trust), wish, print).advice, "\n"))
+        request = ExportRequest(self.to, self.out, self.project, self.member, self.episodes)
+        print(printable(export(opened(self.runs, self.trust), request, print).advice, "\n"))
         return 0
 
 

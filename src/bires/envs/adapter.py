@@ -22,7 +22,7 @@ DISTURBANCES = 1_951
 """Keeps the noise on actions apart from other numbers drawn from the same seeds."""
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """What one step did."""
 
     observation: np.ndarray
@@ -69,13 +69,13 @@ class Environment:
         if self._disturb > 0:
             self._noise = np.random.default_rng([DISTURBANCES, *seeds])
 
-    def step(self, action: np.ndarray) -> Outcome:
+    def step(self, action: np.ndarray) -> StepResult:
         if self._disturb > 0:
             shaken = action + self._disturb * self._noise.standard_normal(action.shape)
             action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
         observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
         seen = np.asarray(observation, self._dtype).reshape(-1)
-        return Outcome(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
+        return StepResult(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
 
     def physics(self) -> Physics | None:
         """How to read and set the full physics state, once the environment has been reset; None: it cannot be done."""

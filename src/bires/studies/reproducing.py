@@ -83,7 +83,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyReport:
     """What a study came to."""
 
     runs: tuple[Run, ...]
@@ -92,7 +92,7 @@ class Outcome:
     failures: Failures
 
 
-def reproduce(request: Request, options: Options, display: Display) -> Outcome:
+def reproduce(request: Request, options: Options, display: Display) -> StudyReport:
     """Runs the populations that are missing, then writes the report; `StudyStopped` says how to go on."""
     jobs, way, again = request.jobs(), request.way(), request.command()
     try:
@@ -103,10 +103,10 @@ def reproduce(request: Request, options: Options, display: Display) -> Outcome:
         raise UserError(f"No population of {request.study} could be run:\n" + "\n".join(outcome.failures.values()))
     where = plan.report_folder(request.study, request.where)
     report(outcome.runs, where, request.study, again)
-    return Outcome(outcome.runs, where, outcome.failures)
+    return StudyReport(outcome.runs, where, outcome.failures)
 
 
-def require_all(outcome: Outcome, request: Request) -> None:
+def require_all(outcome: StudyReport, request: Request) -> None:
     """Raises if some population could not be run: the report lacks it."""
     if outcome.failures:
         names = ", ".join(str(path) for path in outcome.failures)

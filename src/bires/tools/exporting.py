@@ -17,7 +17,7 @@ PLACES: dict[Target, str] = {"tensorboard": "tensorboard", "wandb": ".", "hub": 
 
 
 @dataclass(frozen=True)
-class Wish:
+class ExportRequest:
     """What to export."""
 
     to: Target
@@ -36,14 +36,14 @@ class Exported:
     """What to type next."""
 
 
-def export(runs: Sequence[Run], wish: Wish, say: Callable[[str], object] = lambda text: None) -> Exported:
+def export(runs: Sequence[Run], request: ExportRequest, say: Callable[[str], object] = lambda text: None) -> Exported:
     """Writes runs for another program; ``say`` is told what is missing."""
-    out = wish.out or Path(PLACES[wish.to])
-    if wish.to in ("tensorboard", "wandb"):
-        return Exported(out, viewers.export(runs, wish.to, out, wish.project))
+    out = request.out or Path(PLACES[request.to])
+    if request.to in ("tensorboard", "wandb"):
+        return Exported(out, viewers.export(runs, request.to, out, request.project))
     if len(runs) != 1:
-        raise UserError(f"--to {wish.to} was given {len(runs)} runs; accepted: one, and --member.")
-    if wish.to == "hub":
-        made = hub.to_hub(runs[0], out, wish.member, say)
+        raise UserError(f"--to {request.to} was given {len(runs)} runs; accepted: one, and --member.")
+    if request.to == "hub":
+        made = hub.to_hub(runs[0], out, request.member, say)
         return Exported(made, f"{made}; upload it with `hf upload USER/NAME {shlex.quote(str(made))}`")
-    return Exported(out, minari.to_minari(runs[0], out, wish.member, wish.episodes))
+    return Exported(out, minari.to_minari(runs[0], out, request.member, request.episodes))

@@ -38,7 +38,7 @@ PEERS = Path(__file__).parents[4] / "benchmarks" / "peers" / "run.py"
 
 
 @dataclass(frozen=True)
-class Wish:
+class BenchRequest:
     """What is to be measured: the flags of `bires bench`."""
 
     task: str
@@ -50,7 +50,7 @@ class Wish:
     rules: bool = False
 
 
-class Subject(NamedTuple):
+class BenchSubject(NamedTuple):
     """A task and an agent for it."""
 
     task: str
@@ -58,9 +58,9 @@ class Subject(NamedTuple):
     agent: str
 
 
-def bench(wish: Wish, as_json: bool) -> int:
+def bench(request: BenchRequest, as_json: bool) -> int:
     """Measures, prints, and compares with the peers where they are installed."""
-    peers, seconds, populations = wish.peers, wish.seconds, wish.populations
+    peers, seconds, populations = request.peers, request.seconds, request.populations
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
     if peers is not None and not (peers.is_file() and os.access(peers, os.X_OK)):
@@ -74,19 +74,19 @@ def bench(wish: Wish, as_json: bool) -> int:
         )
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
-    agent = registry.agent(wish.agent) if wish.agent else agent_for(wish.task)
-    subject = Subject(wish.task, probe(recipe(wish.task, "modern")), agent.name)
+    agent = registry.agent(request.agent) if request.agent else agent_for(request.task)
+    subject = BenchSubject(request.task, probe(recipe(request.task, "modern")), agent.name)
     if peers is not None and kind_of(subject) not in KINDS:
         raise UserError(f"--peers has no library with {agent.title}; accepted with --agent: {', '.join(KINDS)}.")
     found = measured(subject, populations, seconds)
-    found["first_update_seconds"] = measure.first_update_seconds(wish.task, agent.name)
+    found["first_update_seconds"] = measure.first_update_seconds(request.task, agent.name)
     if peers is not None:
         found |= in_turns(subject, populations, seconds, peers)
         found["ratios"] = ratios(found)
-    if wish.rules:
+    if request.rules:
         found["rules"] = rule_costs(subject, min(populations), seconds)
-    if wish.planning is not None:
-        found["planning"] = costs.measured(wish.planning, seconds, max(populations))
+    if request.planning is not None:
+        found["planning"] = costs.measured(request.planning, seconds, max(populations))
     if as_json:
         print(json.dumps(found))
     else:
@@ -94,12 +94,12 @@ def bench(wish: Wish, as_json: bool) -> int:
     return 0
 
 
-def kind_of(subject: Subject) -> str:
+def kind_of(subject: BenchSubject) -> str:
     """What the peers' benchmark calls it."""
     return "pixels" if subject.space.pixels else subject.agent
 
 
-def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
+def measured(subject: BenchSubject, populations: tuple[int, ...], seconds: float) -> dict[str, Any]:
     """Updates, whole steps and environments for every population and the rules td and bi; the peak beside each."""
     rows, (task, space, agent) = [], subject
     for members in populations:
@@ -130,7 +130,7 @@ def measured(subject: Subject, populations: tuple[int, ...], seconds: float) -> 
     return {"task": task, "agent": agent, "cpu": cpu(), "device": jax.devices()[0].device_kind, "populations": rows}
 
 
-def rule_costs(subject: Subject, members: int, seconds: float) -> dict[str, float]:
+def rule_costs(subject: BenchSubject, members: int, seconds: float) -> dict[str, float]:
     """The time of an update by each rule as a multiple of that by `td`, measured in turns."""
     task, _, agent = subject
     plain = measure.build(task, agent, "td", members)
@@ -149,7 +149,7 @@ def rule_costs(subject: Subject, members: int, seconds: float) -> dict[str, floa
 
 
 def in_turns(
-    subject: Subject, populations: tuple[int, ...], seconds: float, python: Path
+    subject: BenchSubject, populations: tuple[int, ...], seconds: float, python: Path
 ) -> dict[str, list[dict[str, Any]]]:
     """Peers and this package alternately, so that a busy minute of the machine affects both; the best round of each.
 
