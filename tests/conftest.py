@@ -1,7 +1,7 @@
 """The settings under which all tests run: what they compile, how long they keep it, and the settings of a quick run.
 
-Most of the time goes into compiling programs that run for a moment. Hence LLVM does not optimise them, and one cache
-keeps all of them for this process, the processes that tests start (they inherit the variables), and the next session.
+Most of the time goes into compiling programs that run for a moment. Hence XLA and LLVM hardly optimise them, and one
+cache keeps all of them for this process, the processes that tests start (they inherit the variables), and next time.
 """
 
 import ctypes
@@ -9,13 +9,16 @@ import gc
 import os
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "d" / "xla"
-LEVEL = "--xla_backend_optimization_level=0"
-if LEVEL not in os.environ.get("XLA_FLAGS", ""):  # workers inherit it
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {LEVEL}".strip()
+QUICK_COMPILATION = ["--xla_backend_optimization_level=0"]
+if version("jaxlib").startswith("0.10."):  # newer ones do not know these, and end the process over it
+    QUICK_COMPILATION += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+if QUICK_COMPILATION[0] not in os.environ.get("XLA_FLAGS", ""):  # workers inherit it
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *QUICK_COMPILATION]).strip()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of BLAS spin and take time from other processes
