@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from bires.runs.run import Run
 from bires.settings.options import Options
 from bires.studies import estimate, plan, together
 from bires.studies.progress import ProgressBoard, last_step
+from bires.studies.reproducing import Request
 from bires.studies.run import StudyStopped, fill
 from bires.studies.together import Machine, at_once
 from bires.training.display import Display
@@ -110,6 +112,30 @@ def test_a_population_that_would_not_end_within_the_minutes_is_not_begun(tmp_pat
         fill([short, long], Options(), Display(quiet=True), at_once(1, 3.0))
     assert Run(short.path).finished
     assert not long.started
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(500, True), (700, False)])
+def test_a_population_that_has_more_of_the_machine_soon_is_begun(monkeypatch, seconds, late):
+    """Seven others make 35 000 agent-steps/s and have 1.4 of 5 million left each: the eighth has 5 at up to 8000/s."""
+
+    def job(step):
+        return SimpleNamespace(config=SimpleNamespace(steps=500_000), members=10, step=step, finished=False)
+
+    others: Any = [SimpleNamespace(job=job(360_000)) for _ in range(7)]
+    quiet = Display(quiet=True)
+    scheduler = together.PopulationScheduler(
+        Machine("gpu", 16, 1), 8, Options(), quiet, deadline=time.monotonic() + seconds
+    )
+    scheduler.running, scheduler.paces = others, [8_000.0]
+    monkeypatch.setattr(together.PopulationScheduler, "_pace", lambda self, one: 5_000.0)
+    monkeypatch.setattr(together.PopulationScheduler, "_step", lambda self, one: one.job.step)
+    asked: Any = job(0)
+    assert scheduler._too_late(asked) == late
+
+
+def test_tasks_are_run_in_the_order_in_which_they_are_named(tmp_path):
+    named = ("walker-walk", "Hopper", "acrobot-swingup")
+    assert [job.config.task for job in Request("auc", tasks=named, out=tmp_path).jobs()] == list(named)
 
 
 def test_what_does_not_fit_beside_others_waits(tmp_path, monkeypatch):

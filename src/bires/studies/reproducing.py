@@ -49,13 +49,15 @@ class Request:
         return plan.get(self.study).figure == "lab"
 
     def jobs(self) -> list[Job]:
-        """The populations of the tasks that are asked for."""
+        """The populations of the tasks that are asked for, in the order in which they were named."""
         jobs = plan.jobs(self.study, self.scale, self.where, self.settings)
         known = [job.config.task for job in jobs]
         for task in self.tasks:
             if task not in known:
                 raise unknown("task of this study", task, dict.fromkeys(known), "")
-        return [job for job in jobs if not self.tasks or job.config.task in self.tasks]
+        order = {task: number for number, task in enumerate(self.tasks or known)}
+        asked = [job for job in jobs if job.config.task in order]
+        return sorted(asked, key=lambda job: order[job.config.task])
 
     def way(self) -> Way:
         """How the populations are run."""

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import jax
@@ -149,6 +148,8 @@ class PopulationScheduler:
         """Bytes that populations need."""
         self.paces: list[float] = []
         """Agent-steps per second of populations that ended here."""
+        self.together = 0.0
+        """The most agent-steps per second that those of a moment made together."""
 
     def run(self, jobs: Sequence[Job], stop: Callable[[], bool]) -> Failures:
         self.board = ProgressBoard(self.display, list(jobs))
@@ -208,19 +209,26 @@ class PopulationScheduler:
         return not self.running or together <= MEMORY_SHARE * self.machine.memory
 
     def _too_late(self, job: Job) -> bool:
-        """Whether a population would not end in time, at the pace of those that run or ran."""
+        """Whether a population would not end in time.
+
+        It shares what the machine makes with those that run, and is slow beside many of them. So it ends when all of
+        their work is done at the pace of all together; but not sooner than the fastest so far would.
+        """
         if self.deadline is None:
             return False
-        paces = [*self.paces, *(pace for one in self.running if (pace := self._pace(one)) > 0)]
-        if not paces:
+        paces = [pace for one in self.running if (pace := self._pace(one)) > 0]
+        self.together = max(self.together, sum(paces))
+        if not (paces or self.paces):
             return time.monotonic() > self.deadline
-        left = (job.config.steps - job.step) * job.members
-        return time.monotonic() + left / median(paces) > self.deadline
+        mine, fastest = work_left(job, job.step), max([*paces, *self.paces])
+        all_left = mine + sum(work_left(one.job, self._step(one)) for one in self.running)
+        return time.monotonic() + max(mine / fastest, all_left / max(self.together, fastest)) > self.deadline
 
     def _pace(self, one: Running) -> float:
-        passed = time.monotonic() - one.begun
-        done = one.job.config.steps if one.job.finished else last_step(one.job.path / "metrics.csv")
-        return (done - one.first_step) * one.job.members / passed
+        return (self._step(one) - one.first_step) * one.job.members / (time.monotonic() - one.begun)
+
+    def _step(self, one: Running) -> int:
+        return one.job.config.steps if one.job.finished else last_step(one.job.path / "metrics.csv")
 
     def _launch(self, job: Job) -> Running:
         theirs_in, lifeline = os.pipe()
@@ -292,6 +300,11 @@ class PopulationScheduler:
             os.close(one.lifeline)
             os.close(one.replies)
         self.running = []
+
+
+def work_left(job: Job, step: int) -> int:
+    """Agent-steps."""
+    return (job.config.steps - step) * job.members
 
 
 def log_of(path: Path) -> Path:
