@@ -15,7 +15,7 @@ LEFT_OUT = "left out; the one before is used"
 
 
 def damaged(run: Shaken, half: bool) -> None:
-    run.kill()
+    run.kill_before_its_end()
     steps = run.store.steps()
     if len(steps) < 2:
         raise Missed("there is one checkpoint only")
@@ -40,7 +40,7 @@ def flip(run: Shaken) -> None:
 
 @kind("a torn row at the end of the CSV files", "cut off")
 def torn(run: Shaken) -> None:
-    run.kill()
+    run.kill_before_its_end()
     for name in ("evaluations.csv", "metrics.csv"):
         with (run.out / name).open("a") as file:
             file.write("1,99999,3,0.")
@@ -119,7 +119,7 @@ def second(run: Shaken) -> None:
     line = [sys.executable, "-m", "bires", *run.subject.train, "--out", str(run.out)]
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "JAX_COMPILATION_CACHE_DIR": str(run.cache)}
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
-    if not run.running:
+    if not run.running or run.finished:
         raise Missed("the run had ended")
     if done.returncode != 2 or "is being trained by" not in done.stderr:
         raise Wrong(f"exit code {done.returncode}; it said: {done.stderr[-2000:]}")

@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 
 from bires.runs.checkpoint import Store
+from bires.runs.run import Run
 
 from .kinds import Missed, Wrong
 from .subjects import Subject
@@ -73,6 +74,11 @@ class Shaken:
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def finished(self) -> bool:
+        """Whether it has trained to its end, even if its process is still there."""
+        return Run(self.out).finished
+
     def send(self, number: int) -> None:
         if not self.running:
             raise Missed("the run had ended")
@@ -96,6 +102,12 @@ class Shaken:
     def kill(self) -> None:
         self.send(signal.SIGKILL)
         self.ended()
+
+    def kill_before_its_end(self) -> None:
+        """For faults that only a run which goes on can mend."""
+        self.kill()
+        if self.finished:
+            raise Missed("the run had ended")
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]

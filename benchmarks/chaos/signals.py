@@ -61,7 +61,7 @@ def interrupt_twice(run: Shaken) -> None:
     run.pause(0.3)
     if run.running:
         run.send(signal.SIGINT)
-    run.ended(0, 3, 130)
+    run.ended(0, 3, 130, -signal.SIGINT)  # the last one once Python is about to end: a shell shows 130, too
 
 
 @kind("SIGHUP (the terminal is closed)", "the same command goes on from the last checkpoint")

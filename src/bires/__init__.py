@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bires.api.results import report as report
     from bires.api.studies import Reproduction as Reproduction
     from bires.api.studies import reproduce as reproduce
+    from bires.api.tasks import train_each as train_each
     from bires.api.training import compare as compare
     from bires.api.training import resume as resume
     from bires.api.training import train as train
@@ -38,6 +39,7 @@ _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
     **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
     **dict.fromkeys(("Reproduction", "reproduce"), "bires.api.studies"),
+    "train_each": "bires.api.tasks",
     "Evaluation": "bires.training.callbacks",
     "tune": "bires.api.tuning",
     "Stopped": "bires.settings.options",
@@ -60,6 +62,7 @@ __all__ = [
     "resume",
     "rules",
     "train",
+    "train_each",
     "tune",
 ]
 

@@ -10,9 +10,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from typing import Any
 
 LINES = "\n\t"
 """What a message may hold beside characters that print."""
+INTERRUPTED = "bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`"
+TRAINING = ("train", "compare", "tune", "resume")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return attempt(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
-        print("bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output is gone, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -31,9 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def attempt(words: list[str]) -> int:
-    import tyro
-
-    from bires.cli import commands, flags
+    from bires.cli.flags import one_task_each
     from bires.cli.output import Interrupted
     from bires.errors import REFUSALS, UserError
     from bires.machine.terminal import printable
@@ -42,15 +43,9 @@ def attempt(words: list[str]) -> int:
         print(f"bires {metadata.version('bires')}")
         return 0
     try:
-        words = flags.completed(words)
-        command = tyro.cli(
-            commands.commands(words),
-            prog="bires",
-            description="Residual algorithms for deep reinforcement learning.",
-            args=words,
-        )
+        parsed = [parse(one) for one in one_task_each(words)]
         try:
-            return int(command.run())
+            return run(parsed)
         except SystemExit as ending:
             if isinstance(ending.__context__, BrokenPipeError):  # what Rich makes of one
                 raise BrokenPipeError from None
@@ -70,5 +65,38 @@ def attempt(words: list[str]) -> int:
         return 3
 
 
+def parse(words: list[str]) -> Any:
+    """The command that some words are, as a record with a method `run`."""
+    import tyro
+
+    from bires.cli import commands, flags
+
+    words = flags.completed(words)
+    return tyro.cli(
+        commands.commands(words),
+        prog="bires",
+        description="Residual algorithms for deep reinforcement learning.",
+        args=words,
+    )
+
+
+def run(commands: Sequence[Any]) -> int:
+    """A command; or one that was typed with several tasks."""
+    if len(commands) == 1:
+        return int(commands[0].run())
+    from bires.cli.training import on_several
+
+    return on_several(commands)
+
+
 def script() -> None:
+    """The program `bires`."""
+    if sys.argv[1:2] and sys.argv[1] in TRAINING and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end_at_once)
     sys.exit(main())
+
+
+def end_at_once(number: int, frame: Any) -> None:
+    """For Ctrl-C before a run can stop in order. Python's own exception would be lost in a callback of a library."""
+    os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
+    os._exit(130)

@@ -83,6 +83,17 @@ class Selection:
         return made
 
 
+def one_task_each(words: list[str]) -> list[list[str]]:
+    """A command line that names several tasks before its flags, as one for each of them."""
+    flags = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    tasks = words[1:flags]
+    if words[:1] == ["tune"] and len(tasks) > 1:
+        raise UserError(f"A search is on one task; these were named: {', '.join(tasks)}. Type `bires tune {tasks[0]}`.")
+    if words[:1] not in (["train"], ["compare"]) or len(tasks) < 2:
+        return [words]
+    return [[words[0], task, *words[flags:]] for task in tasks]
+
+
 def completed(words: list[str]) -> list[str]:
     """A command line on which `bires compare` names its algorithms: those of --agent, or of the task's first agent."""
     if words[:1] != ["compare"] or any(word in ("-h", "--help") for word in words):

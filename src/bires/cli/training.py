@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,24 +43,69 @@ class Training:
         return with_seeds(plain, seeds)
 
 
-class Train(Training):
-    """Train a population on a task. Several values of a setting make a grid."""
+@dataclass(frozen=True)
+class OnTasks(Training):
+    """A command that takes one task, or several: a run for each."""
+
+    at_once: Whole | None = None
+    """With several tasks: runs at the same time, each with its share of the cores; default: as many as fill the
+    machine."""
+    minutes: float | None = None
+    """With several tasks: stop cleanly after this many minutes; a run that would not end in time is not begun."""
+
+    def configuration(self) -> Config:
+        """All that was typed, with defaults where nothing was."""
+        return self.whole(self.config, self.seeds)
 
     def run(self) -> int:
-        return train_and_show(self.whole(self.config, self.seeds), self.output, self.callback, self.log)
+        from bires.errors import UserError
+
+        for flag, value in {"--at-once": self.at_once, "--minutes": self.minutes}.items():
+            if value is not None:
+                raise UserError(
+                    f"{flag} was given with one task; it is for several: `bires train TASK TASK … {flag} 2`."
+                )
+        return train_and_show(self.configuration(), self.output, self.callback, self.log)
+
+
+class Train(OnTasks):
+    """Train a population on a task; on several tasks, a population on each. Several values of a setting make a grid."""
 
 
 @dataclass(frozen=True)
-class Compare(Training):
+class Compare(OnTasks):
     """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
-    curve."""
+    curve; on several tasks, over all of them, too."""
 
     compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
     """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
 
-    def run(self) -> int:
+    def configuration(self) -> Config:
         seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return train_and_show(self.whole(self.config, seeds), self.output, self.callback, self.log)
+        return self.whole(self.config, seeds)
+
+
+def on_several(commands: Sequence[OnTasks]) -> int:
+    """The same command on several tasks: a run for each, then what all of them show."""
+    from bires.settings.options import Stopped
+    from bires.studies.run import Following
+    from bires.studies.several import default_out, train_each
+    from bires.studies.together import at_once
+    from bires.training.display import Display
+
+    first, configs = commands[0], [command.configuration() for command in commands]
+    output, out = first.output, first.output.out or default_out(configs)
+    display = Display(output.quiet, output.json)
+    way = at_once(first.at_once, first.minutes, Following(first.callback, first.log))
+    try:
+        runs = train_each(configs, out, output.options(), display, way)
+    except Stopped as stopped:
+        again = "" if output.out else f" with --out {out}"
+        raise Interrupted(f"{stopped}; the same command{again} goes on") from None
+    for run in runs:
+        show(run, display)
+    show_totals(runs, out, display)
+    return 0
 
 
 @dataclass(frozen=True)
@@ -149,7 +195,7 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
     from bires.settings.options import Stopped
     from bires.training.callbacks import load_callback
     from bires.training.display import Display
-    from bires.training.start import start
+    from bires.training.start import start, stoppable
 
     display = Display(output.quiet, output.json)
     options = replace(output.options(), callback=load_callback(callback) if callback else None)
@@ -158,7 +204,8 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
             run = start(config, output.out, replace(options, log=live), display)
     except Stopped as stopped:
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
-    show(run, display)
+    with stoppable():  # the run is done: a signal that comes now need not end the process
+        show(run, display)
     return 0
 
 
@@ -182,6 +229,20 @@ def show(run: Run, display: Display) -> None:
         display.console.print(rich_table(run, rows))
         if path is not None:
             display.console.print(f"learning curves: {path}", soft_wrap=True)
+
+
+def show_totals(runs: Sequence[Run], out: Path, display: Display) -> None:
+    """What several tasks say together, and how to see more."""
+    from bires.analysis.curves import collect
+    from bires.analysis.summary import totals_table
+    from bires.analysis.totals import totals
+
+    if display.quiet or display.as_json:
+        return
+    compared = [total for total in totals(collect(runs)) if total.interval]
+    if compared and max(total.count for total in compared) > 1:
+        display.console.print(totals_table(compared, display.console.width))
+    display.console.print(f"curves, tables and report.html of all tasks: `bires report {out}`", soft_wrap=True)
 
 
 def show_trials(run: Run, display: Display) -> None:

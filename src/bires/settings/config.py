@@ -71,7 +71,8 @@ class Config:
     """
 
     task: tyro.conf.Positional[str]
-    """A Gymnasium id (`dm_control/walker-stand-v0`), a short name (`walker-stand`), or MODULE:ID of your own."""
+    """A Gymnasium id (`dm_control/walker-stand-v0`), a short name (`walker-stand`), or MODULE:ID of your own. `train`
+    and `compare` take several: a run for each."""
     algorithm: tuple[str, ...] = ("bi-res-ddpg",)
     """See `bires list algorithms`; MODULE:NAME of your own."""
     rule: tuple[str, ...] = ()

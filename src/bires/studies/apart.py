@@ -26,7 +26,7 @@ def serve(commands: int, replies: int) -> None:
             os.dup2(output, stream)
         threading.Thread(target=stop_at_end, args=(received,), daemon=True).start()
         try:
-            ending = attempt(task["config"], task["path"], task["settings"], task["command"])
+            ending = attempt(**task)
         except Stopped as stopped:
             ending = {"stopped": str(stopped)}
         if not os.fstat(output).st_size:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bires.analysis.live import logging
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings import config as configs
-from bires.settings.options import Options, Stopped
+from bires.settings.options import Options, Stopped, Viewer
 from bires.studies.plan import Job
+from bires.training.callbacks import load_callback
 from bires.training.display import Display
 from bires.training.launch import CannotGoOn, require_same
 from bires.training.start import start
@@ -41,14 +43,40 @@ class StudyOutcome:
     failures: Failures
 
 
-def attempt(config: dict[str, Any], path: str, settings: dict[str, Any], command: list[str]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Following:
+    """What follows a population under way, in whatever process it is."""
+
+    callback: str | None = None
+    """MODULE:FUNCTION."""
+    log: Viewer | None = None
+
+    def require(self) -> None:
+        """Refuses a function or a viewer that is not there, before anything is begun."""
+        if self.callback is not None:
+            load_callback(self.callback)
+        with logging(self.log):
+            pass
+
+
+def attempt(
+    config: dict[str, Any],
+    path: str,
+    settings: dict[str, Any],
+    command: list[str],
+    following: dict[str, Any] | None = None,
+) -> dict[str, str]:
     """One population, as plain data, from its newest checkpoint to its end: nothing, or how it `failed` or `stopped`.
 
     Raises `bires.settings.options.Stopped` when the process is asked to stop, unless something must be mended first.
     """
     sys.argv = command  # what the manifest says
+    follow = Following(**following or {})
     try:
-        start(configs.from_json(config), path, Options(**settings), Display(quiet=True))
+        called = load_callback(follow.callback) if follow.callback else None
+        with logging(follow.log) as live:
+            options = Options(**settings, callback=called, log=live)
+            start(configs.from_json(config), path, options, Display(quiet=True))
     except CannotGoOn as error:
         return {"stopped": str(error)}
     except UserError as error:
@@ -66,7 +94,7 @@ def unfinished(jobs: Sequence[Job]) -> list[Job]:
     """What is left to do; refuses folders that hold something else, before anything is begun."""
     for job in jobs:
         if job.started:
-            require_same(Run(job.path), job.config, "Give another --out, or the settings that study was begun with.")
+            require_same(Run(job.path), job.config, "Give another --out, or the settings it was begun with.")
     return [job for job in jobs if not job.finished]
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from bires.settings.options import Options
 from bires.studies import estimate
 from bires.studies.plan import Job
 from bires.studies.progress import ProgressBoard, last_step
-from bires.studies.run import Failures, StudyStopped, Way
+from bires.studies.run import Failures, Following, StudyStopped, Way
 from bires.training.display import Display
 from bires.training.start import stoppable
 
@@ -40,6 +40,8 @@ MEMORY_SHARE = 0.85
 """The share of the free memory that populations may use together."""
 RESTARTS = 3
 """How often a population whose process was lost is started again."""
+CARRIED = ("workers", "cohorts", "checkpoint_minutes", "keep_going", "keep_every")
+"""The options that a population in another process has, too."""
 TAIL = 2_000
 """Characters of a lost process's log that are shown."""
 
@@ -69,17 +71,23 @@ class Running:
     first_step: int
 
 
-def at_once(count: int | None, minutes: float | None) -> Way:
+def at_once(count: int | None, minutes: float | None, following: Following = Following()) -> Way:  # noqa: B008
     """How to run several populations at a time, for some minutes at most; None: as many as fit, without a limit."""
     if count is not None and count < 1:
         raise UserError(f"--at-once was given {count}; accepted: whole numbers from 1.")
     if minutes is not None and not 0 < minutes < float("inf"):
         raise UserError(f"--minutes was given {minutes:g}; accepted: numbers above 0.")
-    return partial(run_together, count, minutes)
+    following.require()
+    return partial(run_together, count, minutes, following)
 
 
 def run_together(
-    count: int | None, minutes: float | None, jobs: Sequence[Job], options: Options, display: Display
+    count: int | None,
+    minutes: float | None,
+    following: Following,
+    jobs: Sequence[Job],
+    options: Options,
+    display: Display,
 ) -> Failures:
     """All populations, the begun ones first, as many at a time as the machine allows."""
     if not jobs:
@@ -95,7 +103,7 @@ def run_together(
             f"each, on {machine.platform}"
         )
         deadline = None if minutes is None else began + 60 * minutes
-        return PopulationScheduler(machine, slots, options, display, deadline).run(jobs, stop)
+        return PopulationScheduler(machine, slots, options, display, deadline, following).run(jobs, stop)
 
 
 def default_count(machine: Machine) -> int:
@@ -137,9 +145,15 @@ class PopulationScheduler:
     """The populations that run at a moment."""
 
     def __init__(
-        self, machine: Machine, slots: int, options: Options, display: Display, deadline: float | None
+        self,
+        machine: Machine,
+        slots: int,
+        options: Options,
+        display: Display,
+        deadline: float | None,
+        following: Following = Following(),  # noqa: B008
     ) -> None:
-        self.machine, self.slots, self.options = machine, slots, options
+        self.machine, self.slots, self.options, self.following = machine, slots, options, following
         self.display, self.deadline = display, deadline
         self.running: list[Running] = []
         self.ended, self.losses = Counter[str](), Counter[Path]()
@@ -241,10 +255,9 @@ class PopulationScheduler:
         task = {
             "config": configs.to_json(job.config),
             "path": str(job.path),
-            "settings": {
-                name: getattr(self.options, name) for name in ("workers", "cohorts", "checkpoint_minutes", "keep_going")
-            },
+            "settings": {name: getattr(self.options, name) for name in CARRIED},
             "command": sys.argv,
+            "following": asdict(self.following),
         }
         os.write(lifeline, json.dumps(task).encode() + b"\n")
         return Running(job, process, lifeline, replies, time.monotonic(), job.step)

@@ -28,8 +28,12 @@ def start(config: Config, out: str | os.PathLike[str] | None, options: Options, 
 
 
 def default_out(task: str) -> Path:
-    name = task.replace("/", "-").replace(":", "-")
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    return Path("runs") / f"{folder_name(task)}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def folder_name(task: str) -> str:
+    """A task as the name of a folder."""
+    return task.replace("/", "-").replace(":", "-")
 
 
 @contextmanager
