@@ -38,7 +38,7 @@ def train_each(
     """`train` on several tasks with the same settings: a run for each, in folders under ``out``.
 
         runs = bires.train_each(["walker-walk", "cheetah-run"], algorithm=["ddpg", "bi-res-ddpg"], seeds=5, steps=1e5)
-        bires.report(*runs).totals  # what all tasks say together
+        bires.report(runs).totals  # what all tasks say together
 
     ``at_once`` of them are trained at the same time, each in a process of its own with its share of the cores (default:
     as many as fill the machine), for at most so many ``minutes``. Called again with the same ``out``, it goes on where

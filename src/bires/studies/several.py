@@ -11,6 +11,7 @@ from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.settings.options import Options
+from bires.settings.recipes import recipe_of
 from bires.settings.validation import validate
 from bires.studies.plan import Job
 from bires.studies.run import Way, fill
@@ -41,6 +42,7 @@ def jobs(configs: Sequence[Config], out: Path) -> list[Job]:
         raise UserError(f"--out {out} is a run of one task; several tasks need a folder for their runs. Give another.")
     for config in configs:
         validate(config)
+        recipe_of(config)  # or an error that names the nearest tasks
     return [Job(config, out / name) for config, name in zip(configs, names, strict=True)]
 
 
