@@ -86,12 +86,22 @@ def test_a_run_sums_itself_up(tmp_path):
     assert [ax.get_title() for ax in figure.axes] == ["walker-stand"]
 
 
+def test_evaluating_starts_where_the_run_did_not(undisturbed):
+    """A member that was chosen by its last evaluation must not be confirmed by the same episodes."""
+    run = bires.load(undisturbed())
+    last = run.evaluations.where(run.evaluations["step"] == run.config.steps)["return_mean"]
+    again = run.evaluate(episodes=run.config.eval_episodes, workers=0)["return_mean"]
+    assert not np.any(last == again)
+
+
 def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
     table = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
     assert table["member"].tolist() == [1, 3]
     assert table["episodes"].tolist() == [2, 2]
     assert table["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
     assert len(run.evaluate(episodes=1, members=0, workers=0)) == 1
+    again = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
+    assert again["return_mean"].tolist() == table["return_mean"].tolist()
     made = bires.report([run, run.path], out=tmp_path / "report")  # twice the same: once
     assert made.path.is_file()
     assert len(made.summary) == 2

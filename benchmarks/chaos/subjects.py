@@ -53,7 +53,7 @@ SUBJECTS = (
     subject("Dyna with the simulator, workers", "pendulum-swingup --algorithm res-dyna-ddpg --steps 3000", "worker"),
     subject(
         "Dyna with a learned model, processes",
-        "Pendulum-v1 --algorithm res-dyna-ddpg --model learned --seeds 2 --steps 4000",
+        "Pendulum-v1 --algorithm res-dyna-ddpg --model learned --model-scale small --seeds 2 --steps 1500",
         "cohort",
     ),
 )

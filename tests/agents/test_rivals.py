@@ -10,9 +10,11 @@ import pytest
 import bires
 from bires import rules
 from bires.agents import ddpg, dqn
-from bires.agents.base import Design, Hyper
+from bires.agents.base import Design, Hyper, PlanningNumbers
 from bires.agents.networks import actor, choices, critic
 from bires.agents.slopes import ESTIMATE_DECAY, added
+from bires.planning import dyna
+from bires.planning.base import Planning, Use
 from bires.rules import PAPER, RULES
 from bires.types import Space
 from tests.helpers import DDPG_HIDDEN, DDPG_SPACE, ddpg_batch
@@ -53,6 +55,22 @@ def slope_of(name, *among):
 def test_a_rival_is_the_same_alone_and_among_all_rules(name):
     alone, among = slope_of(name)[0], slope_of(name, *RULES)[0]
     np.testing.assert_allclose(flat(alone.gradient), flat(among.gradient), atol=1e-5)
+
+
+def test_imagined_updates_leave_the_estimate_of_the_real_rules_error_alone():
+    """Dyna's rule is another one, so its error is not what h(s, a) learns."""
+    state, batch = learner_of("qrc"), ddpg_batch(np.random.default_rng(3))
+    numbers = {"planning_steps": jnp.int32(1), "planning_noise": jnp.float32(0.1)}
+    planned = PlanningNumbers(
+        jax.tree.map(jnp.asarray, RULES["td"]), jnp.float32(ETA), numbers, {"dyna": jnp.array(True)}
+    )
+    hyper = hyper_of("qrc", critic_lr=1e-3)._replace(planning=planned)
+    needs = rules.needs([RULES["qrc"]]), rules.needs([RULES["td"]])
+    planning = Planning(lambda key: ddpg.PARTS, *needs, (Use(dyna.KIND, 1, 1, True),), ())
+    moved, alive, _ = jax.jit(dyna.update, static_argnums=0)(planning, state, hyper, batch, jnp.array(True))
+    assert alive
+    assert not np.array_equal(flat(moved.critic), flat(state.critic))
+    np.testing.assert_array_equal(flat(moved.estimate), flat(state.estimate))
 
 
 def test_orthogonal_gradients_are_bis_without_what_lies_along_the_backward_one():

@@ -144,6 +144,13 @@ def test_a_task_counts_once_and_models_are_not_mixed(tmp_path):
     assert [total.count for total in totals(panels)] == [1] * 4
 
 
+def test_values_with_entropy_are_not_held_against_returns(tmp_path):
+    config = changed(PAIR, algorithm=("sac", "bi-res-sac"))
+    panels = collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])
+    assert all(row.q == 0.0 and row.q_expected is None for row in summarise(panels[0]))
+    assert all(total.overestimation is None for total in totals(panels))
+
+
 @pytest.mark.parametrize("protocol", ["modern", "paper"])
 def test_q_is_compared_with_the_discounted_return(tmp_path, protocol):
     """Even rewards of 0.5 for 1000 steps (what `make_run` writes): 50 for an endless episode, less if it ends."""

@@ -216,6 +216,34 @@ def test_a_probability_on_which_all_runs_agree_has_an_interval():
     assert 0.0 <= some.low < some.value < some.high <= 1.0
 
 
+def test_tasks_that_agree_within_themselves_but_not_with_each_other_have_an_interval():
+    """Two tasks won by all runs and one lost by all: no resample differs, but nothing is certain."""
+    base = np.tile(np.arange(5.0)[:, None], 3)
+    other = base + np.array([10.0, 10.0, -10.0])
+    found = statistics.probability(base, other, True)
+    assert found.value == pytest.approx(2 / 3)
+    assert found.low < 0.45 < 0.85 < found.high
+    same = statistics.probability(base, base.copy(), True)
+    assert (same.low, same.value, same.high) == (0.5, 0.5, 0.5)
+
+
+def test_a_task_with_a_single_run_leaves_no_interval():
+    """Its error is unknown, not zero: beside tasks with several runs it must not pass for certain."""
+    rng = np.random.default_rng(0)
+    base, other = rng.normal(size=(2, 5, 10))
+    assert np.isfinite(estimate(statistics.mean_difference, base, other, paired=True).low)
+    base[1:, 1:], other[1:, 1:] = np.nan, np.nan
+    found = estimate(statistics.mean_difference, base, other, paired=True)
+    assert np.isfinite(found.value)
+    assert np.isnan(found.low)
+    assert np.isnan(found.high)
+
+
+def test_an_infinite_value_has_no_interval_and_no_warning():
+    found = statistics.improvement(np.zeros((5, 1)), np.arange(1.0, 6.0)[:, None])
+    assert np.isinf(found.value)
+
+
 def test_one_run_has_no_interval():
     found = estimate(statistics.median_improvement, A[:1], B[:1])
     assert found.value == pytest.approx(0.5)

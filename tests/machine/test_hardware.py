@@ -54,6 +54,7 @@ def test_beside_an_accelerator_few_processes_have_many_workers(members, cores, a
     assert hardware.processes_pay(members, 10**6, 2e8, 1e-4) == apart
     assert len(hardware.place(members, 2e8, apart).cohorts) == cohorts
     assert hardware.choose_workers(members, None, True, 1e-4) == workers
+    assert hardware.choose_workers(10, None, True, 45e-6) == min(10, cores), "quick ones too: cores wait for it"
 
 
 class Device(NamedTuple):

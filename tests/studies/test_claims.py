@@ -1,5 +1,6 @@
 """Verdicts: each answer is reached, and only when the curves say so."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,33 @@ def test_claims_of_failing_of_being_similar_and_of_the_best_eta(tmp_path):
     assert found == {
         "fails": "yes", "does not": "no", "alike": "yes", "best": "yes", "not best": "no", "missing": "no data",
     }  # fmt: skip
+
+
+def test_untrained_policies_are_alike_which_says_nothing(tmp_path):
+    claim = claims.similar("bi-res-ddpg(0.05)", "ddpg")
+    assert claim.measure(panels_of(tmp_path / "a", lambda member: 1.0)).answer == "yes"
+    found = claim.measure(panels_of(tmp_path / "b", lambda member: 0.0))
+    assert found.answer == "open"
+    assert found.value is not None
+    assert found.value.high < 0.2  # the interval alone would have said yes
+
+
+def test_a_tie_does_not_outperform(tmp_path):
+    claim = claims.not_better("to-res-ddpg(0)", "bi-res-ddpg(0)", "walker-stand")
+    settings = {"algorithm": ("bi-res-ddpg", "to-res-ddpg"), "eta": (0.0,)}
+    panels = panels_of(tmp_path, lambda member: 1.0, ("walker-stand",), **settings)
+    assert claim.measure(panels).answer == "yes"
+
+
+def test_a_baseline_of_nothing_on_one_task_does_not_decide_over_several(tmp_path):
+    """The ratio to it is infinite; the mean difference of scores is not."""
+    good = panels_of(tmp_path / "a", lambda member: 3.0 if member.eta else 1.0)
+    config = make_config("walker-run", {"algorithm": ("ddpg", "bi-res-ddpg"), "seeds": 5, "steps": 40, "warmup": 1})
+    config = replace(config, eval_every=10)
+    run = make_run(tmp_path / "b", config, lambda member, step, steps: float(bool(member.eta and step)))
+    found = claims.better("bi-res-ddpg(0.05)", "ddpg").measure([*good, *collect([run])])
+    assert found.answer == "yes"
+    assert found.unit == "number"
 
 
 def test_steadier_means_less_spread_between_seeds(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 import bires
 from bires.agents.ddpg import ALGORITHMS
+from bires.analysis.summary import of_run
 from bires.envs.tasks import SHORT
 from bires.rules import PAPER
 from bires.runs.checkpoint import Store
@@ -197,10 +198,14 @@ def test_an_environment_that_fails_ends_its_member_only(tmp_path, quick, kind):
     quick |= {"steps": 100, "eval_every": 1000, "log_every": 50, "eval_episodes": 1}
     seeds = [seed for seed in range(20) if doomed(seed, 1) is False][:4]  # evaluation episodes of these are fine
     run = bires.train(f"{PROBE}{kind}-v0", seed=seeds, out=tmp_path / "run", workers=0, **quick)
-    expected = ["diverged" if any(doomed(seed, 0, e) for e in range(2)) else "finished" for seed in seeds]
+    expected = ["failed" if any(doomed(seed, 0, e) for e in range(2)) else "finished" for seed in seeds]
     assert [row["status"] for row in run.members.rows()] == expected
-    assert {"diverged", "finished"} == set(expected)
-    text = (run.path / "errors" / f"member-{expected.index('diverged')}.txt").read_text()
+    assert {"failed", "finished"} == set(expected)
+    assert [row.failed for row in of_run(run)] == [expected.count("failed")], "not among those that diverged"
+    assert [row.diverged for row in of_run(run)] == [0]
+    longer = bires.resume(run.path, steps=120, workers=0, quiet=True)
+    assert (longer.members["status"][:4] == "failed").sum() >= expected.count("failed")
+    text = (run.path / "errors" / f"member-{expected.index('failed')}.txt").read_text()
     assert ("the motor came off" if kind == "Raises" else "not finite") in text
 
 

@@ -12,6 +12,7 @@ import bires
 from bires.analysis.trials import best_command
 from bires.cli import commands, flags
 from bires.errors import UserError
+from bires.runs.folder import Folder
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -145,6 +146,19 @@ def test_a_diverged_trial_is_never_the_best(tmp_path):
     assert trials["return_mean"].tolist() == [97.5, 95.5, 99.5]
     assert (trials["return_low"] < trials["return_mean"]).all()
     assert "--seed 2 3 4 5 6" in best_command(run)
+
+
+def test_a_diverged_trial_is_behind_those_that_were_stopped_and_shows_its_own_steps(tmp_path):
+    config = searched(Config("walker-stand", seed=(0, 1), steps=400, warmup=10, eval_every=100), Search(RATES, 3))
+    run = make_run(
+        tmp_path / "run", config, lambda member, step, steps: 100.0, diverged={0: 150, 1: 150, 2: 250, 3: 250}
+    )
+    members = grid.members(config)
+    Folder(run.path).write_members(config, members, {0: 150, 1: 150, 2: 250, 3: 250}, True, {4: 200, 5: 200})
+    trials = bires.load(run.path).trials()
+    assert trials["trial"].tolist() == [2, 1, 0]
+    assert trials["steps"].tolist() == [200, 250, 150]
+    assert trials["status"].tolist() == ["stopped", "diverged", "diverged"]
 
 
 def test_the_command_searches_says_what_it_found_and_continues(tmp_path):

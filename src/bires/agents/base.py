@@ -198,6 +198,8 @@ class AgentSpec:
     """The least number of hidden layers."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a run for which it accepts one value only."""
+    values_rewards: bool = True
+    """Whether Q is the discounted sum of rewards alone, so that it can be held against returns."""
 
     @property
     def title(self) -> str:

@@ -235,6 +235,7 @@ ALGORITHMS = {
 SPEC = AgentSpec(
     name="sac",
     actions="continuous",
+    values_rewards=False,  # entropy, too
     settings=SETTINGS,
     run={
         "vector": {  # SB3's and SBX's

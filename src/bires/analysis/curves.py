@@ -27,7 +27,7 @@ from bires.settings import grid
 
 HEAD = ("member", "task", "algorithm", "rule", "eta", "eta_end", "seed", "planner", "planning_eta", *AFTERWARDS)
 """Of a member, what is not a number of its agent or planner."""
-EARLY = ("diverged", "stopped")
+EARLY = ("diverged", "stopped", "failed")
 """How members are that ended before their run; their curves go on as they ended."""
 ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 """What is added to a row of members.csv here."""
@@ -88,6 +88,8 @@ class Curves:
     """… their mean length: (members × points)."""
     stopped: int
     """Members that a callback or a search ended; their curves go on as they ended."""
+    failed: int
+    """Members whose environments raised; the same holds of their curves."""
 
     @property
     def diverged(self) -> int:
@@ -247,7 +249,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         frozenset(rows[0]["varied"]),
         q,
         lengths,
-        sum(row["status"] == "stopped" for row in there),
+        *(sum(row["status"] == status for row in there) for status in ("stopped", "failed")),
     )
 
 

@@ -130,7 +130,7 @@ def require_pairs(samples: Sequence[np.ndarray], paired: Paired) -> None:
 def estimate(
     statistic: Statistic, *samples: np.ndarray, paired: Paired = False, shape: Shape = "percentile", seed: int = 0
 ) -> Estimate:
-    """A number and its interval; no interval unless every sample has a task with two runs."""
+    """A number and its interval; no interval where some task has a single run, whose error nobody knows."""
     value, low, high = band(statistic, *samples, paired=paired, shape=shape, seed=seed)
     return Estimate(float(value), float(low), float(high))
 
@@ -143,7 +143,8 @@ def band(
     require_pairs(samples, paired)
     value = np.asarray(statistic(*samples), float)
     nothing = np.full(value.shape, np.nan)
-    if not all(np.any(present(sample) > 1) for sample in samples):
+    counts = [present(sample) for sample in samples]
+    if not all(np.any(count > 1) for count in counts) or any(np.any(count == 1) for count in counts):
         return value, nothing, nothing
     found = draw(statistic, samples, paired, np.random.default_rng(seed))
     low, high = expanded(found, shape)
@@ -158,12 +159,13 @@ def band(
 def expanded(found: Resampled, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the interval above."""
     factor, value = expansion(found), found.value.reshape(-1)
-    if shape == "symmetric":
-        distance = np.abs(found.drawn - value)
-        reach = factor * quantile(distance, CONFIDENCE, np.inf)
-        return value - reach, value + reach
-    low, high = percentiles(found.drawn)
-    return stretched(value, low, factor), stretched(value, high, factor)
+    with np.errstate(invalid="ignore"):  # an infinite value has no interval
+        if shape == "symmetric":
+            distance = np.abs(found.drawn - value)
+            reach = factor * quantile(distance, CONFIDENCE, np.inf)
+            return value - reach, value + reach
+        low, high = percentiles(found.drawn)
+        return stretched(value, low, factor), stretched(value, high, factor)
 
 
 def stretched(value: np.ndarray, end: np.ndarray, factor: np.ndarray) -> np.ndarray:

@@ -143,10 +143,15 @@ def learned(panel: Panel) -> bool:
 def values(panel: Panel, kind: Curves) -> tuple[float, float]:
     """Mean Q(s, μ(s)) over the last tenth of evaluations, and the mean discounted return there if rewards are even.
 
+    The latter is nan where Q is of something else than the rewards of returns: of entropy, too (SAC), or of rewards
+    that are clipped (games).
+
     With R / L reward per step, the return that is left from a step on is (R / L) / (1 − γ) if the episode goes on,
     and its mean over L steps is smaller by the factor 1 − γ (1 − γᴸ) / (L (1 − γ)) if nothing follows.
     """
     config = panel.runs[0].config
+    if not config.agent.values_rewards or is_atari(panel.task):
+        return float(kind.q[:, tail(kind)].mean()), float("nan")
     gamma, last = next((value for name, value in kind.numbers if name == "gamma"), config.gamma[0]), tail(kind)
     lengths = kind.lengths[:, last]
     forever = kind.returns[:, last] / lengths / (1 - gamma)

@@ -219,16 +219,19 @@ def possible(found: Estimate, base: np.ndarray, other: np.ndarray) -> Estimate:
 
 
 def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
-    """`probability_of_improvement`; where all pairs agree, so do all resamples: then Clopper and Pearson's interval."""
+    """`probability_of_improvement`. Where all runs of every task agree, so do all resamples: then Clopper–Pearson's.
+
+    Algorithms whose runs are the same have 0.5 [0.5, 0.5].
+    """
     base, other = matrices(base=base, other=other)
     found = estimate(probability_of_improvement, base, other, paired=paired)
-    if found.value in (0.0, 1.0) and found.low == found.low:
+    if found.low == found.high and not np.array_equal(base, other, equal_nan=True):
         return Estimate(found.value, *of_one_mind(found.value, int(np.minimum(present(base), present(other)).sum())))
     return found.within(0.0, 1.0)
 
 
 def of_one_mind(share: float, runs: int) -> tuple[float, float]:
-    """The interval of a probability of which all runs, won or lost, agree."""
+    """The interval of a probability of which all runs of each task, won or lost, agree."""
     exact = stats.binomtest(round(share * runs), runs).proportion_ci(CONFIDENCE, method="exact")
     return float(exact.low), float(exact.high)
 

@@ -30,6 +30,7 @@ class Row:
     members: int
     diverged: int
     stopped: int
+    failed: int
     """Members that a callback ended before the run."""
     missing: int
     last_step: int
@@ -52,7 +53,7 @@ class Row:
     q: float | None
     """Mean Q(s, μ(s)) of the last evaluations."""
     q_expected: float | None
-    """What it would be if Q were right and rewards even; see `scores.values`."""
+    """What it would be if Q were right and rewards even; None where Q is of something else; see `scores.values`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ def describe(kind: Curves, panel: Panel) -> Row:
     scale, base, there = scores.scale_of(panel), panel.base_of(kind), bool(kind.returns.size)
     mean, error = statistics.mean_and_error(scores.final(kind)) if there else (None, None)
     q, expected = scores.values(panel, kind) if there else (None, None)
+    expected = None if expected != expected else expected
     interval, difference, last, ratio = compare(panel, base, kind) if there else BASELINE
     return Row(
         panel.title,
@@ -93,6 +95,7 @@ def describe(kind: Curves, panel: Panel) -> Row:
         len(kind.returns),
         kind.diverged,
         kind.stopped,
+        kind.failed,
         kind.missing,
         int(kind.steps[-1]) if len(kind.steps) else 0,
         None if mean is None else float(mean),
@@ -176,7 +179,7 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
         table.add_column("difference of scores", justify="right")
         table.add_column("AUC improvement", justify="right")
     for row in rows:
-        early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped") if getattr(row, name)]
+        early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped", "failed") if getattr(row, name)]
         count = str(row.members) + (f" ({', '.join(early)})" if early else "")
         cells = ["–", "–"]
         if row.auc is not None:

@@ -110,7 +110,7 @@ def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
         (q - expected) / (unit / 1000 / (1 - panel.runs[0].config.gamma[0]))
         for (panel, _, kind), unit in zip(both, units, strict=True)
         for q, expected in [scores.values(panel, kind)]
-        if scores.scale_of(panel).given  # episodes of 1000 steps
+        if scores.scale_of(panel).given and expected == expected  # episodes of 1000 steps, and Q of their rewards
     ]
     members = [kind for panel in panels for kind in panel.kinds if kind.label == label]
 

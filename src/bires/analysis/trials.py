@@ -22,26 +22,31 @@ from bires.settings.searching import Trial, alone, command_of, trials_of, varied
 from bires.settings.tables import shown
 from bires.training.halving import rank, returns
 
+BROKEN = ("diverged", "failed")
+"""How members are that did not train as they should."""
 SHOWN = 20
 """Trials that a terminal shows."""
 CAUTION = "The best of many trials looks better than it is: its own seeds chose it. Train it anew, with other seeds:"
 
 
 def ranked(run: Run) -> list[Trial]:
-    """Trials from the best to the worst: first those that were trained longest."""
+    """Trials from the best to the worst: first those that were trained longest; last those with a broken member."""
     if run.config.tuning is None:
         raise UserError(f"{run.path} is not a search; `bires tune` makes one.")
     members = run.members
-    whole = {row["member"] for row in members.rows() if row["status"] != "diverged"}
+    whole = {row["member"] for row in members.rows() if row["status"] not in BROKEN}
     order = rank(trials_of(grid.members(run.config)), run.evaluations, whole)
-    return sorted(order, key=lambda trial: -steps_of(run, members, trial))  # which keeps the order among equals
+
+    def place(trial: Trial) -> tuple[bool, int]:
+        return not all(one.member in whole for one in trial.members), -steps_of(run, members, trial)
+
+    return sorted(order, key=place)  # which keeps the order among equals
 
 
 def steps_of(run: Run, members: Table, trial: Trial) -> int:
-    """How far a trial was trained: to the end, or to where the search stopped it."""
-    ends = [members["stopped_at"][one.member] for one in trial.members]
-    known = [int(end) for end in ends if end == end]
-    return max(known) if known else run.config.steps
+    """How far a trial was trained: to the end, or to where the last of its members ended."""
+    ends = [(members["stopped_at"][one.member], members["diverged_at"][one.member]) for one in trial.members]
+    return max(min((int(end) for end in both if end == end), default=run.config.steps) for both in ends)
 
 
 def table(run: Run) -> Table:
@@ -63,7 +68,7 @@ def table(run: Run) -> Table:
                 "return_low": value.low,
                 "return_high": value.high,
                 "steps": steps_of(run, members, trial),
-                "status": next((one for one in ("diverged", "stopped", "running") if one in status), "finished"),
+                "status": next((one for one in (*BROKEN, "stopped", "running") if one in status), "finished"),
             }
         )
     return Table({name: column([row[name] for row in rows]) for name in rows[0]})

@@ -44,7 +44,7 @@ def reproduce(
     steps: Whole | None = None,
     eval_every: Whole | None = None,
     eval_episodes: Whole | None = None,
-    protocol: Literal["paper", "modern"] = "paper",
+    protocol: Literal["paper", "modern"] | None = None,
     at_once: int | None = None,
     minutes: float | None = None,
     ray: str | None = None,
@@ -61,17 +61,18 @@ def reproduce(
         found.claims  # each claim of the paper beside what was measured
 
     ``scale``: ``"smoke"`` takes minutes, to see that everything works, ``"small"`` hours on a workstation,
-    ``"paper"`` is all of it. ``task`` names some of the study's tasks. ``seeds`` to ``eval_episodes`` replace those of
-    the scale. ``at_once`` populations run at the same time, each in a process of its own, for at most so many
-    ``minutes``; ``ray`` is the address of a cluster in place of that. Called again, it goes on where it was stopped.
+    ``"paper"`` is all of it. ``task`` names some of the study's tasks, which are run in that order. ``seeds`` to
+    ``eval_episodes`` replace those of the scale, ``protocol`` that of the study. ``at_once`` populations run at the
+    same time, each in a process of its own, for at most so many ``minutes``; ``ray`` is the address of a cluster in
+    place of that. Called again, it goes on where it was stopped.
 
     All other arguments are those of `train`. Accelerators are left to the populations: this process uses the CPU from
     then on.
     """
     given = {"seeds": seeds, "steps": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     settings: dict[str, Any] = {k: configs.proper(k, v, int) for k, v in given.items() if v is not None}
-    if configs.proper("protocol", protocol, Literal["paper", "modern"]) != "paper":
-        settings["protocol"] = protocol
+    if protocol is not None:
+        settings["protocol"] = configs.proper("protocol", protocol, Literal["paper", "modern"])
     request = Request(
         study,
         configs.proper("scale", scale, Scale),

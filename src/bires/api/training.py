@@ -286,14 +286,14 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
             f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
         )
     ends = set(run.members["status"])
-    if "stopped" in ends and ends <= {"stopped", "diverged"} and steps > run.config.steps:
-        raise UserError(f"{path} has no member that can go on: all have stopped or diverged. Train anew.")
+    if "stopped" in ends and ends <= {"stopped", "diverged", "failed"} and steps > run.config.steps:
+        raise UserError(f"{path} has no member that can go on: all have stopped, diverged or failed. Train anew.")
     if not Store(path).steps():
         raise UserError(
             f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
         )
     if steps > run.config.steps:
-        gone = [row for row in run.members.rows() if row["status"] == "diverged"]
+        gone = [row for row in run.members.rows() if row["status"] in ("diverged", "failed")]
         plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
         with Lock(path, Options.patience):
             newest(plan, Folder(path))  # or it cannot go on, and is left as it is
@@ -301,7 +301,7 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
 
 
 def at_step(run: reading.Run, row: dict[str, Any]) -> int:
-    """The step at which a member diverged."""
+    """The step at which a member was frozen."""
     if row["diverged_at"] != row["diverged_at"]:
         raise UserError(f"{run.path / 'members.csv'} does not say when member {row['member']} diverged.")
     return int(row["diverged_at"])

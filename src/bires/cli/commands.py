@@ -94,8 +94,9 @@ class Reproduce:
     """Steps between evaluations, in place of the scale's."""
     eval_episodes: Whole | None = None
     """Episodes of an evaluation, in place of the scale's."""
-    protocol: Literal["paper", "modern"] = "paper"
-    """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them."""
+    protocol: Literal["paper", "modern"] | None = None
+    """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them; default: the
+    study's, `paper` for the figures of the paper."""
     at_once: Whole | None = None
     """Populations that run at the same time, each with its share of the cores; default: as many as fill the machine."""
     minutes: float | None = None
@@ -109,10 +110,8 @@ class Reproduce:
         from bires.cli.reproducing import estimate, reproduce
         from bires.studies.reproducing import Request
 
-        mine = {name: getattr(self, name) for name in ("seeds", "steps", "eval_every", "eval_episodes")}
+        mine = {name: getattr(self, name) for name in ("seeds", "steps", "eval_every", "eval_episodes", "protocol")}
         given: dict[str, Any] = {name: value for name, value in mine.items() if value is not None}
-        if self.protocol != "paper":
-            given["protocol"] = self.protocol
         local = (self.at_once, self.minutes, self.ray)
         request = Request(self.study, self.scale, self.task, given, self.output.out, *local)
         return estimate(request, self.output) if self.dry_run else reproduce(request, self.output)

@@ -18,8 +18,8 @@ from bires.envs.adapter import Environment, Recipe
 from bires.types import Space
 
 IDLE, ACTIVE, FAILED = 0, 1, 2
-TRAIN, EVALUATE = 0, 1
-"""Streams of episode seeds."""
+TRAIN, EVALUATE, EVALUATE_AGAIN = 0, 1, 2
+"""Streams of episode seeds: of training, of a run's evaluations, and of evaluations afterwards."""
 
 
 def episode_seed(member_seed: int, stream: int, episode: int, evaluation: int = 0) -> int:

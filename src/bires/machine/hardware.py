@@ -42,6 +42,8 @@ WORKER_BYTES = 150e6
 """About what a worker takes beside its environments: Python and a simulator's library."""
 MEMBERS_PER_EXTRA_WORKER = 4
 """Members for which one worker more than there are cores pays."""
+SECONDS_PER_IDLE_CALL = 0.1e-3
+"""`SECONDS_PER_WORKER_CALL` where cores wait for the accelerator."""
 
 # On a CPU. Operations are floating-point operations.
 FLOPS_FOR_SEVERAL_COHORTS = 1e8
@@ -247,7 +249,7 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
         return 0
     alone = jax.default_backend() == "cpu"
     busy = alone and cores() <= CORES_WITHOUT_WORKERS and step_seconds < math.inf
-    if busy or members * step_seconds < SECONDS_PER_WORKER_CALL:
+    if busy or members * step_seconds < (SECONDS_PER_WORKER_CALL if alone else SECONDS_PER_IDLE_CALL):
         return 0
     return min(
         members,

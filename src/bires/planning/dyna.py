@@ -83,6 +83,7 @@ def update(
     assert hyper.planning is not None
     planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta if eta is None else eta)
     slope = planning.parts.slope(learner, planned, imagined, planning.imagined)
+    slope = slope._replace(estimate=None)  # it learns the error of the rule of real updates
     learner, seen = planning.parts.critic(learner, hyper, slope, used)
     return learner, seen.alive, jnp.where(used, seen.metrics["critic_loss"], 0.0)
 

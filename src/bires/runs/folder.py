@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
@@ -128,19 +128,23 @@ class Folder:
         self,
         config: Config,
         members: Sequence[Member],
-        diverged: Mapping[int, int],
+        frozen: Mapping[int, int],
         end: bool = False,
         stopped: Mapping[int, int] | None = None,
+        failed: Collection[int] = (),
     ) -> None:
-        """members.csv: the members and their status; ``diverged`` and ``stopped`` say in which step they ended."""
-        early = [(diverged, "diverged"), (stopped or {}, "stopped")]
+        """members.csv: the members and their status; ``frozen`` and ``stopped`` say in which step they ended.
+
+        Frozen members have diverged, unless their environments have ``failed``.
+        """
+        early = [(frozen, "diverged"), (stopped or {}, "stopped")]
         text = io.StringIO()
         columns = list(members[0].row())
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["member", "task", *columns[1:], "status", "diverged_at", "stopped_at"])
         for member in members:
             number, usual = member.member, "finished" if end else "running"
-            status = next((name for ended, name in early if number in ended), usual)
+            status = "failed" if number in failed else next((name for ended, name in early if number in ended), usual)
             values = [cell(value) for value in member.row().values()]
             writer.writerow([values[0], config.task, *values[1:], status, *(one.get(number, "") for one, _ in early)])
         write_whole(self.path / "members.csv", text.getvalue())
@@ -161,14 +165,15 @@ class Folder:
         data["end"] = now()
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
-    def lengthen(self, steps: int, members: Sequence[Member], diverged: dict[int, int]) -> None:
+    def lengthen(self, steps: int, members: Sequence[Member], frozen: dict[int, int]) -> None:
         """Gives a run more steps, so that it is not finished; the manifest records when, and how many it had."""
         rows = list(read_csv(self.path / "members.csv").rows())
         stopped = ended_early(rows, "stopped")
         data = json.loads((self.path / "manifest.json").read_text())
         data.setdefault("lengthened", []).append({"steps": data["config"]["steps"], "at": now()})
         data["config"]["steps"], data["end"] = steps, None
-        self.write_members(configs.from_json(data["config"]), members, diverged, stopped=stopped)
+        failed = {int(row["member"]) for row in rows if row["status"] == "failed"}
+        self.write_members(configs.from_json(data["config"]), members, frozen, stopped=stopped, failed=failed)
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
     def keep_traceback(self, member: int, text: str) -> Path:
@@ -179,8 +184,9 @@ class Folder:
 
 
 def ended_early(rows: Iterable[Mapping[str, Any]], status: str) -> dict[int, int]:
-    """Member → step, of the rows of members.csv that are ``diverged`` or ``stopped``."""
-    return {int(row["member"]): int(row[f"{status}_at"]) for row in rows if row["status"] == status}
+    """Member → step, of the rows of members.csv that are ``diverged``, ``failed`` or ``stopped``."""
+    column = "stopped_at" if status == "stopped" else "diverged_at"
+    return {int(row["member"]): int(row[column]) for row in rows if row["status"] == status}
 
 
 def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Progress:
     """Whether an evaluation has just ended."""
     stopped: dict[int, int] = field(default_factory=dict)
     """Member → step, of those that a callback stopped."""
+    failed: frozenset[int] = frozenset()
+    """Members whose environments raised."""
 
 
 @dataclass(frozen=True)

@@ -103,12 +103,17 @@ def gain(label: str) -> Claim:
         both = totals.pairs(panels, label)
         if not both:
             return NO_DATA
-        units = [scores.scale_of(panel).value for panel, _, _ in both]
-        score = scores.compared(totals.curves_of(both), scores.score, units)
-        found = totals.between(statistics.mean_difference, score)
-        return Finding(found, above(found, 0.0), "number", score.interval)
+        return mean_difference(both, lambda found: above(found, 0.0))
 
     return Claim(f"{label} scores higher than without residual updates (mean difference over tasks)", "", measure)
+
+
+def mean_difference(pairs: Sequence[totals.Pair], judge: Callable[[Estimate], Answer]) -> Finding:
+    """The mean over tasks of the difference of normalised scores."""
+    units = [scores.scale_of(panel).value for panel, _, _ in pairs]
+    score = scores.compared(totals.curves_of(pairs), scores.score, units)
+    found = totals.between(statistics.mean_difference, score)
+    return Finding(found, judge(found), "number", score.interval)
 
 
 def at_noise(level: float, claim: Claim) -> Claim:
@@ -130,31 +135,53 @@ def pairs_of(panels: Sequence[Panel], label: str, over: str, task: str | None) -
     ]
 
 
-def compared(statement: str, label: str, over: str, task: str | None, judge: Callable[[Estimate], Answer]) -> Claim:
-    """The AUC improvement of one kind over another, on one task or the mean over all that have both."""
+def compared(
+    statement: str,
+    label: str,
+    over: str,
+    task: str | None,
+    judge: Callable[[Estimate], Answer],
+    once_learned: bool = False,
+    by_sign: bool = False,
+) -> Claim:
+    """The AUC improvement of one kind over another, on one task or the mean over all that have both.
+
+    ``by_sign``: of several tasks the mean difference of normalised scores, as a ratio to nothing would outweigh all.
+    ``once_learned``: open as long as nobody has learned one of these tasks; untrained policies perform alike.
+    """
 
     def measure(panels: Sequence[Panel]) -> Finding:
         pairs = pairs_of(panels, label, over, task)
         if not pairs:
             return NO_DATA
+        if by_sign and len(pairs) > 1:
+            return mean_difference(pairs, judge)
         score = scores.compared(totals.curves_of(pairs), scores.score)
         several = statistics.improvement if len(pairs) == 1 else statistics.average_improvement
         found = several(score.base, score.other, score.paired)
-        return Finding(found, judge(found), interval=score.interval)
+        told = not once_learned or all(scores.learned(panel) for panel, _, _ in pairs)
+        return Finding(found, judge(found) if told else "open", interval=score.interval)
 
     return Claim(statement + (f" ({task})" if task else ""), "", measure)
 
 
 def better(label: str, over: str, task: str | None = None) -> Claim:
-    return compared(f"{label} has a larger AUC than {over}", label, over, task, lambda found: above(found, 0.0))
+    statement = f"{label} has a larger AUC than {over}"
+    return compared(statement, label, over, task, lambda found: above(found, 0.0), by_sign=True)
 
 
 def not_better(label: str, over: str, task: str | None = None) -> Claim:
-    return compared(f"{label} does not outperform {over}", label, over, task, lambda found: below(found, 0.0))
+    """A tie is not better, either."""
+
+    def judge(found: Estimate) -> Answer:
+        return "yes" if found.high <= 0 else "no" if found.low > 0 else "open"
+
+    return compared(f"{label} does not outperform {over}", label, over, task, judge, by_sign=True)
 
 
 def similar(label: str, over: str, task: str | None = None) -> Claim:
-    return compared(f"{label} performs like {over} (±{MARGIN:.0%})", label, over, task, lambda f: within(f, MARGIN))
+    statement = f"{label} performs like {over} (±{MARGIN:.0%})"
+    return compared(statement, label, over, task, lambda found: within(found, MARGIN), once_learned=True)
 
 
 def fails(label: str, over: str, task: str | None = None) -> Claim:

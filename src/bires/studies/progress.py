@@ -77,8 +77,9 @@ def progress(job: Job, step: int, evaluated: bool) -> Progress:
     table = run.evaluations
     newest = table.where(table["step"] == max(table["step"], default=0))
     returns = {int(row["member"]): float(row["return_mean"]) for row in newest.rows()}
-    diverged, stopped = (ended_early(run.members.rows(), status) for status in ("diverged", "stopped"))
-    return Progress(step, job.config.steps, returns, diverged, evaluated, stopped)
+    ended = {status: ended_early(run.members.rows(), status) for status in ("diverged", "stopped", "failed")}
+    failed = frozenset(ended["failed"])
+    return Progress(step, job.config.steps, returns, ended["diverged"], evaluated, ended["stopped"], failed)
 
 
 def last_step(path: Path) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bires.envs.pool import Pool
+from bires.envs.slots import EVALUATE_AGAIN
 from bires.envs.timing import step_seconds
 from bires.errors import UserError
 from bires.machine import hardware
@@ -38,7 +39,11 @@ class Evaluated:
 
 
 def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | None) -> Evaluated:
-    """Plays noise-free episodes of some members, or of all, from the newest checkpoint."""
+    """Plays noise-free episodes of some members, or of all, from the newest checkpoint.
+
+    They start where none of the run's own evaluations did, so a member that was chosen by those is judged anew. Called
+    again, they are the same.
+    """
     episodes = configs.proper("episodes", episodes, int)
     require_count("episodes", episodes, MOST_EPISODES)
     validate(run.config)
@@ -58,7 +63,8 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     per_member = evaluation_environments(len(members), episodes, count)
     pool = Pool(made, space, [list(range(len(members) * per_member))], count)
     try:
-        bridge = EvaluationBridge(pool, 0, members, replace(run.config, eval_episodes=episodes))
+        wanted = replace(run.config, eval_episodes=episodes)
+        bridge = EvaluationBridge(pool, 0, members, wanted, EVALUATE_AGAIN)
         learners = unflatten_learners(program, checkpoint, ids)
         evaluate_members = compiled(program, False, placement.options).evaluate_members
         rows = evaluate(bridge, evaluate_members, learners, np.ones(len(members), bool), checkpoint.step)

@@ -136,7 +136,7 @@ class Meter:
             kept = math.exp(-passed / MEMORY_S) if self._rate and updating == (self._begun is not None) else 0.0
             self._rate = kept * self._rate + (1 - kept) * rate
         self._last = now, step
-        count = len(self._members) - len(progress.diverged) - len(progress.stopped)
+        count = len(self._members) - len(progress.diverged) - len(progress.stopped) - len(progress.failed)
         if updating and self._begun is None:
             self._begun = now, step
         return {
@@ -149,6 +149,7 @@ class Meter:
             "returns": self.mean_returns(progress.returns),
             "diverged": len(progress.diverged),
             "stopped": len(progress.stopped),
+            "failed": len(progress.failed),
         }
 
     def _left(self, now: float, progress: Progress) -> int | None:
@@ -200,7 +201,7 @@ def lines(numbers: dict[str, Any], width: int) -> list[str]:
         parts.append(f"{each}, {updates} × {count} members" if count > 1 else f"{each}, {updates}")
     if left:
         parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
-    parts += [f"{numbers[status]} {status}" for status in ("diverged", "stopped") if numbers[status]]
+    parts += [f"{numbers[status]} {status}" for status in ("diverged", "stopped", "failed") if numbers[status]]
     whole = joined([*parts, *(f"{name} {value:.1f}" for name, value in numbers["returns"].items())])
     if len(whole) <= width:
         return [whole]

@@ -36,9 +36,12 @@ class EvaluationBridge(EvaluationHost):
     The program that acts in them (`bires.population.evaluation.evaluate_members`) asks here for every step.
     """
 
-    def __init__(self, pool: Pool, group: int, members: Sequence[Member], config: Config) -> None:
+    def __init__(
+        self, pool: Pool, group: int, members: Sequence[Member], config: Config, stream: int = EVALUATE
+    ) -> None:
+        """``stream``: of the seeds of its episodes."""
         super().__init__()
-        self.pool, self.group, self.members, self.config = pool, group, members, config
+        self.pool, self.group, self.members, self.config, self.stream = pool, group, members, config, stream
         self.slots = pool.groups[group]
         self.per_member = len(self.slots) // len(members)
         self.owner = np.repeat(np.arange(len(members)), self.per_member)
@@ -61,7 +64,7 @@ class EvaluationBridge(EvaluationHost):
             Start(
                 int(slot),
                 self.members[int(who)].seed,
-                EVALUATE,
+                self.stream,
                 i % self.per_member,
                 self.per_member,
                 episodes,

@@ -36,6 +36,9 @@ class TrainingLoop:
     def __init__(self, plan: Plan, folder: Folder, options: Options) -> None:
         self.plan, self.folder, self.options = plan, folder, options
         self.diverged: dict[int, int] = {}
+        """Member → step, of those that are frozen: they diverged, or …"""
+        self.failed: set[int] = set()
+        """… their environments raised."""
         self.stopped: dict[int, int] = {}
         self.returns: dict[int, float] = {}
         self.store = Store(folder.path)
@@ -165,7 +168,7 @@ class TrainingLoop:
         return bool(self.stopped) and len(self.gone) == len(self.plan.members)
 
     def _write_members(self, end: bool = False) -> None:
-        self.folder.write_members(self.plan.config, self.plan.members, self.diverged, end, self.stopped)
+        self.folder.write_members(self.plan.config, self.plan.members, self.diverged, end, self.stopped, self.failed)
 
     def _log(self) -> None:
         self._notice_divergence()
@@ -175,7 +178,8 @@ class TrainingLoop:
         self._tell(evaluated=False)
 
     def _tell(self, evaluated: bool) -> None:
-        ended = dict(self.diverged), evaluated, dict(self.stopped)
+        diverged = {member: step for member, step in self.diverged.items() if member not in self.failed}
+        ended = diverged, evaluated, dict(self.stopped), frozenset(self.failed)
         self.options.report(Progress(self.step, self.plan.config.steps, dict(self.returns), *ended))
 
     def _notice_divergence(self) -> None:
@@ -186,6 +190,7 @@ class TrainingLoop:
         """Records members that froze. When an environment's failure froze the last, the run ends with its traceback."""
         for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
             self.diverged[member] = step
+            self.failed |= {member} if text is not None else set()
             self.require_ours()
             self._write_members()
             last = len(self.gone) == len(self.plan.members)

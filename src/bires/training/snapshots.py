@@ -33,6 +33,7 @@ class LoopState(Protocol):
     step: int
     segments: list[Segment]
     diverged: dict[int, int]
+    failed: set[int]
     stopped: dict[int, int]
     returns: dict[int, float]
     due: bool
@@ -83,6 +84,7 @@ def capture(loop: LoopState) -> Checkpoint:
             "episodes": [one.episode for one in running],
             "returns": {str(member): value for member, value in loop.returns.items()},
             "diverged": {str(member): step for member, step in loop.diverged.items()},
+            "failed": sorted(loop.failed),
             "evaluation_due": loop.due,
             "stopped": {str(member): step for member, step in loop.stopped.items()},
         },
@@ -119,6 +121,7 @@ def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
     loop.step, loop.due = checkpoint.step, data.get("evaluation_due", False)
     loop.segments = list(checkpoint.replay)
     loop.diverged = {int(member): step for member, step in data["diverged"].items()}
+    loop.failed = set(data.get("failed", ()))
     loop.stopped = {int(member): step for member, step in data.get("stopped", {}).items()}
     loop.returns = {int(member): value for member, value in data["returns"].items()}
     loop.runner.each(make_room)
@@ -198,6 +201,8 @@ def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
         found = data.get(name, {} if name == "stopped" else None)  # older checkpoints know of no callbacks
         named = isinstance(found, dict) and all(str(key).isdigit() and int(key) < count for key in found)
         require(named and all(isinstance(value, int | float) for value in (found or {}).values()), name)
+    failed = data.get("failed", [])  # older checkpoints count these among the diverged
+    require(isinstance(failed, list) and all(type(one) is int and 0 <= one < count for one in failed), "failed members")
     for member in range(count):
         actions = checkpoint.arrays.get(f"episode/{member}", np.zeros(0))
         fits = actions.dtype == np.float32 and actions.shape[1:] == (plan.space.action,)
