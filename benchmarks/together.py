@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bires.envs.tasks import DMCONTROL, MUJOCO
-from bires.studies import together
+from bires.studies import capacity
 from bires.studies.records import MODEL_FREE
 
 PHASES = ("environments", "steps")
@@ -54,9 +54,9 @@ def rate(work: Any, seconds: float) -> float:
     return done / passed
 
 
-def measured(tasks: Sequence[str], machine: together.Machine, slots: int, seconds: float, seeds: int) -> list[Any]:
+def measured(tasks: Sequence[str], machine: capacity.Machine, slots: int, seconds: float, seeds: int) -> list[Any]:
     """One row for each task of a group that runs at the same time."""
-    variables = {**machine.variables, "BIRES_CORES": str(together.cores_each(machine, slots))}
+    variables = {**machine.variables, "BIRES_CORES": str(capacity.cores_each(machine, slots))}
     command = [sys.executable, "-m", "benchmarks.together", "--seeds", str(seeds), "--serve"]
     processes = [
         subprocess.Popen(
@@ -113,8 +113,8 @@ def main() -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """All tasks, group by group."""
-    machine = together.look_at_machine()
-    slots = min(len(options.task), options.at_once or together.default_count(machine))
+    machine = capacity.look_at_machine()
+    slots = min(len(options.task), options.at_once or capacity.default_count(machine))
     rows = []
     for start in range(0, len(options.task), slots):
         group = measured(options.task[start : start + slots], machine, slots, options.seconds, options.seeds)

@@ -16,11 +16,12 @@ from bires.runs import lock
 from bires.runs.checkpoint import Store
 from bires.runs.run import Run
 from bires.settings.options import Options
-from bires.studies import estimate, plan, together
+from bires.studies import capacity, estimate, plan, together
+from bires.studies.capacity import Machine
 from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.reproducing import Request
 from bires.studies.run import StudyStopped, fill
-from bires.studies.together import Machine, at_once
+from bires.studies.together import at_once
 from bires.training.display import Display
 from tests.helpers import contents
 
@@ -158,7 +159,7 @@ def test_impossible_numbers_are_refused(count, minutes, match):
 
 def test_the_default_number_at_once_follows_cores_and_gpus():
     variables = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
-    assert together.default_count(Machine("cpu", 16, 1)) == 16
-    assert together.default_count(Machine("gpu", 16, 1, variables)) == 6
-    assert together.default_count(Machine("gpu", 16, 1)) == 1, "without MPS programs only take turns"
-    assert together.cores_each(Machine("gpu", 16, 1, variables), 6) == 3
+    assert capacity.default_count(Machine("cpu", 16, 1)) == 16
+    assert capacity.default_count(Machine("gpu", 16, 1, variables)) == 8
+    assert capacity.default_count(Machine("gpu", 16, 1)) == 1, "without MPS programs only take turns"
+    assert capacity.cores_each(Machine("gpu", 16, 1, variables), 6) == 3

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ from typing import Any
 import jax
 
 from bires.errors import UserError
-from bires.machine import hardware, mps
 from bires.machine.processes import launch
 from bires.settings import config as configs
 from bires.settings.options import Options
 from bires.studies import estimate
+from bires.studies.capacity import Machine, cores_each, default_count, look_at_machine
 from bires.studies.plan import Job
 from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.run import Failures, Following, StudyStopped, Way
@@ -44,18 +44,6 @@ CARRIED = ("workers", "cohorts", "checkpoint_minutes", "keep_going", "keep_every
 """The options that a population in another process has, too."""
 TAIL = 2_000
 """Characters of a lost process's log that are shown."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The hardware of this machine, read by another process, as this one must not hold an accelerator."""
-
-    platform: str
-    cores: int
-    memory: int
-    """Bytes that populations may take: of the accelerator, or of the machine."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of processes that compute beside others."""
 
 
 @dataclass
@@ -104,41 +92,6 @@ def run_together(
         )
         deadline = None if minutes is None else began + 60 * minutes
         return PopulationScheduler(machine, slots, options, display, deadline, following).run(jobs, stop)
-
-
-def default_count(machine: Machine) -> int:
-    """How many populations fill the machine: on a CPU one per core, beside a GPU three for every eight cores.
-
-    On a CPU a population that has a core of its own does not wait for others (not measured against fewer at a time).
-    Beside one H200 with 16 cores six runs of ten members made 32 000 agent-steps/s, ten such runs 24 000.
-    """
-    if machine.platform == "cpu":
-        return machine.cores
-    return max(1, 3 * machine.cores // 8) if machine.variables else 1
-
-
-def cores_each(machine: Machine, slots: int) -> int:
-    """The cores of each population, rounded up: none is idle."""
-    return -(-machine.cores // slots)
-
-
-PROBE = """
-import json, jax
-device = jax.devices()[0]
-stats = device.memory_stats() if device.platform != "cpu" else None
-print(json.dumps([jax.default_backend(), int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else 0]))
-"""
-
-
-def look_at_machine() -> Machine:
-    """Asks another process what JAX finds here."""
-    quiet = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    done = subprocess.run([sys.executable, "-c", PROBE], env=quiet, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise UserError(f"JAX does not start on this machine; `bires doctor` shows more. The error was:\n{done.stderr}")
-    platform, memory = json.loads(done.stdout.splitlines()[-1])
-    variables = (mps.environment() or {}) if platform == "gpu" else {}
-    return Machine(platform, hardware.cores(), memory or hardware.free_memory(), variables)
 
 
 class PopulationScheduler:
