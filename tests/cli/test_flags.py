@@ -1,6 +1,9 @@
 """Flags: help shows what will be, and names of other libraries are answered with ours."""
 
+import ast
 import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +70,17 @@ def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path
 def test_so_are_keywords():
     with pytest.raises(UserError, match="total_timesteps is not a setting here; use steps"):
         bires.train("walker-stand", total_timesteps=5)
+
+
+def test_help_is_not_broken_in_the_middle_of_a_sentence():
+    """Tyro keeps the line breaks of a text below a field, so these texts have one line."""
+    folder = Path(bires.__file__).parent
+    for path in (*(folder / "cli").glob("*.py"), folder / "settings" / "config.py"):
+        records = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+        for item, below in (pair for record in records for pair in pairwise(record.body)):
+            if (
+                isinstance(item, ast.AnnAssign)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
+                assert "\n" not in str(below.value.value), f"{path.name}: {ast.unparse(item.target)}"

@@ -35,7 +35,8 @@ class List:
 class Evaluate:
     """Evaluate the members of a run at its newest checkpoint."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    """The folder of a run."""
     episodes: Whole = 20
     """Noise-free episodes of each member."""
     member: tuple[Whole, ...] = ()
@@ -59,7 +60,7 @@ class Evaluate:
 class WriteReport:
     """Write report.html, figures and tables of runs; one panel per task."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]"), tyro.conf.Positional]
     """Run folders, or folders that hold some."""
     out: Path = Path("report")
     """Where to write."""
@@ -78,7 +79,7 @@ class WriteReport:
 class Reproduce:
     """Run a study of the paper, or what is missing of it; then write its figures, tables and report.html."""
 
-    study: tyro.conf.Positional[str]
+    study: Annotated[str, tyro.conf.arg(metavar="STUDY"), tyro.conf.Positional]
     """See `bires list studies`."""
     scale: Literal["smoke", "small", "paper"] = "small"
     """smoke: minutes, to see that everything works; small: hours on a workstation; paper: all of it."""
@@ -95,15 +96,13 @@ class Reproduce:
     eval_episodes: Whole | None = None
     """Episodes of an evaluation, in place of the scale's."""
     protocol: Literal["paper", "modern"] | None = None
-    """`paper` treats time limits as ends, as the paper's code did; `modern` bootstraps through them; default: the
-    study's, `paper` for the figures of the paper."""
+    """Time limits are ends (`paper`), or are bootstrapped through (`modern`); default: the study's own."""
     at_once: Whole | None = None
     """Populations that run at the same time, each with its share of the cores; default: as many as fill the machine."""
     minutes: float | None = None
     """Stop cleanly after this many minutes; a population that would not end in time is not begun."""
     ray: str | None = None
-    """Run on a Ray cluster: its HOST:PORT, auto (the one this machine belongs to) or local. --out must be shared by its
-    nodes; --workers is the number of cores of each population."""
+    """Run on a Ray cluster: HOST:PORT, auto or local. Its nodes share --out; --workers: cores of each population."""
     output: Output = field(default_factory=Output)
 
     def run(self) -> int:

@@ -20,10 +20,7 @@ class RunOptions:
     workers: int | None = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
     cohorts: Cohorts = Options.cohorts
-    """On a CPU each core updates a cohort of the members: in a thread of this process, or in a process of its own
-    (faster, but slower to start); by-size: processes for runs of more than about twenty seconds. Beside a GPU
-    processes share it through NVIDIA's MPS; by-size: one for every four cores, from eight members each on, if MPS is
-    there."""
+    """Where the parts of a population compute: threads of this process, or processes, which pay for longer runs."""
     checkpoint_minutes: float = Options.checkpoint_minutes
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False

@@ -16,7 +16,8 @@ from bires.settings.options import Target
 class Play:
     """Film one noise-free episode of a member at the newest checkpoint; no display is needed."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    """The folder of a run."""
     member: Whole = 0
     """The member that plays."""
     episode: Whole = 0
@@ -44,7 +45,7 @@ class Export:
     """Write runs for other programs: curves for TensorBoard or Weights & Biases, a folder for a model hub, or a Minari
     dataset. Exporting again replaces what was there."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]"), tyro.conf.Positional]
     """Run folders, or folders that hold some; one run for a hub or a dataset."""
     to: Target = "tensorboard"
     """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""

@@ -48,8 +48,7 @@ class OnTasks(Training):
     """A command that takes one task, or several: a run for each."""
 
     at_once: Whole | None = None
-    """With several tasks: runs at the same time, each with its share of the cores; default: as many as fill the
-    machine."""
+    """With several tasks: runs at the same time; default: as many as fill the machine."""
     minutes: float | None = None
     """With several tasks: stop cleanly after this many minutes; a run that would not end in time is not begun."""
 
@@ -152,7 +151,8 @@ def with_groups(base: type, selection: Selection) -> type:
 class Resume:
     """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN"), tyro.conf.Positional]
+    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    """The folder of a run."""
     steps: Whole | None = None
     """Train until this many steps in all; default: those of the run."""
     trust: bool = False

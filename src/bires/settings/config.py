@@ -70,9 +70,8 @@ class Config:
     Numbers are the paper's and its authors' code's (see docs/paper.md).
     """
 
-    task: tyro.conf.Positional[str]
-    """A Gymnasium id (`dm_control/walker-stand-v0`), a short name (`walker-stand`), or MODULE:ID of your own. `train`
-    and `compare` take several: a run for each."""
+    task: Annotated[str, tyro.conf.arg(metavar="TASK"), tyro.conf.Positional]
+    """A Gymnasium id, a short name (`walker-stand`), or MODULE:ID of your own; several for `train` and `compare`."""
     algorithm: tuple[str, ...] = ("bi-res-ddpg",)
     """See `bires list algorithms`; MODULE:NAME of your own."""
     rule: tuple[str, ...] = ()
