@@ -50,6 +50,13 @@ def test_the_same_command_again_trains_nothing_and_shows_the_same(compared):
     assert [contents(out / task) for task in TASKS] == before
 
 
+def test_the_folder_of_several_runs_is_not_one_of_them(compared):
+    out, _ = compared
+    said = typed("resume", str(out))
+    assert said.returncode == 2
+    assert "It holds runs (InvertedPendulum-v5, Pendulum-v1): give one of them" in said.stderr
+
+
 def test_python_makes_the_same_runs(compared, tmp_path):
     out, _ = compared
     algorithms = ["ddpg", "bi-res-ddpg"]

@@ -31,6 +31,22 @@ DEEPEST = 50
 """Levels of nesting in a manifest; a usual one has three."""
 
 
+FEW = 4
+"""Runs that a message names."""
+
+
+def instead_of(path: Path) -> str:
+    """What to give in place of a folder that is not a run: one of the runs in it, where it holds some."""
+    try:
+        inside = sorted(one.parent.name for one in path.glob("*/manifest.json"))
+    except OSError:
+        inside = []
+    if not inside:
+        return "Give a folder that `bires train` made."
+    names = ", ".join(inside[:FEW]) + (f" and {len(inside) - FEW} more" if len(inside) > FEW else "")
+    return f"It holds runs ({names}): give one of them. To continue all, type the command that made them again."
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """What a run's manifest.json holds, or an error of its own if it is not one."""
     require_inside(path)
@@ -44,9 +60,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             raise ValueError("not a manifest")
         datetime.fromisoformat(str(found.get("start")))
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path} is not a run folder (no readable manifest.json). Give a folder that `bires train` made."
-        ) from error
+        raise UserError(f"{path} is not a run folder (no readable manifest.json). {instead_of(path)}") from error
     for name in ("start", "end", "command", "cpu", "device", "commit", "precision"):
         if not isinstance(found.get(name), str | None):
             raise UserError(f"{file} cannot be used: its {name!r} is not text. Put a good copy back.")
