@@ -50,7 +50,7 @@ def test_it_trains_and_mixes_rules(run):
     assert sorted(set(run.members["algorithm"])) == ["bi-res-twin", "res-twin", "twin"]
     assert set(run.members["noise"]) == {0.1, 0.3}
     assert "epsilon_start" not in run.members
-    assert not any(run.members["status"] == "diverged")
+    assert set(run.members["status"]) == {"finished"}
     last = run.metrics.where(run.metrics["step"] == 90)
     assert np.isfinite(last["twin_gap"]).all()
     assert len(set(last["q_mean"])) > 6, "members with other rules or seeds learn other values"

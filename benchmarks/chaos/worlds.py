@@ -111,7 +111,7 @@ def other_the_same(run: Shaken, deed: str) -> None:
         ]
         if rows[0] != rows[1]:
             raise Wrong(f"{name} of member 0 differs")
-    if "diverged" not in (run.out / "members.csv").read_text().splitlines()[2]:
+    if "failed" not in (run.out / "members.csv").read_text().splitlines()[2]:
         raise Wrong("member 1 was not frozen")
     if "was lost 3 times" not in (run.out / "errors" / "member-1.txt").read_text():
         raise Wrong("errors/member-1.txt does not say why")

@@ -14,6 +14,9 @@ from bires.planning import fitting as training
 from bires.planning import models as network
 from bires.planning.models import SCALES, ModelScale
 from bires.population import replay
+from bires.population.program import make_program
+from bires.settings import grid
+from bires.settings.keywords import make_config
 from bires.types import Space, Transition
 
 SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
@@ -213,6 +216,17 @@ def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, memory)).tolist())
     oldest = max(0, clock + 1 - capacity)
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
+
+
+def test_how_models_learn_does_not_depend_on_the_horizons_of_others():
+    def learning(*horizons):
+        config = make_config("Pendulum-v1", {"algorithm": "mve-ddpg", "model": "learned", "horizon": horizons})
+        made = make_program(config, grid.members(config), SPACE, 100).learning
+        assert made is not None
+        return made.held_out, made.start
+
+    assert learning(3) == learning(3, 10) == learning(1)
+    assert learning(12)[0] == 12, "what is scored must not have been trained on"
 
 
 def test_an_update_that_is_not_finite_is_noticed_and_not_taken():

@@ -55,7 +55,7 @@ def test_the_time_left_counts_evaluations_and_the_speed_does_not():
 def numbers(**changed):
     """What a meter says in the middle of a long run of twelve kinds."""
     usual = {"step": 1_500_000, "steps": 2_000_000, "training": 36, "steps_per_second": 7200.0}
-    usual |= {"updates_per_second": 3600.0, "seconds_left": 5025, "diverged": 2, "stopped": 10}
+    usual |= {"updates_per_second": 3600.0, "seconds_left": 5025, "diverged": 2, "stopped": 10, "failed": 0}
     return usual | {"returns": {f"kind-{i}-with-a-name({i / 10})": 100.0 * i for i in range(12)}} | changed
 
 

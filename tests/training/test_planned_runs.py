@@ -227,7 +227,7 @@ def test_an_oracle_that_raises_ends_the_member_and_not_the_run(tmp_path, quick):
         workers=0,
         **quick,
     )
-    assert run.members["status"].tolist() == ["finished", "diverged"]
+    assert run.members["status"].tolist() == ["finished", "failed"]
     assert "out of reach" in (run.path / "errors" / "member-1.txt").read_text()
 
 

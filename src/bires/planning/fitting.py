@@ -48,9 +48,23 @@ class Learning:
     size: int
     """Models per member."""
     horizon: int
-    """Errors are measured 1 … horizon steps ahead; that many of the newest transitions are not trained on yet."""
+    """Errors are measured 1 … horizon steps ahead."""
     start: int
     """The first step with model updates."""
+
+    @property
+    def held_out(self) -> int:
+        """How many of the newest transitions are not trained on yet."""
+        return held_out(self.horizon)
+
+
+HELD_OUT = 10
+"""The least number of newest transitions that models are not trained on: with horizons up to this, how a member's
+model learns does not depend on the horizons of others."""
+
+
+def held_out(horizon: int) -> int:
+    return max(HELD_OUT, horizon)
 
 
 class Memory(NamedTuple):
@@ -97,7 +111,7 @@ def fit(
 
     def once(i: jax.Array, carried: tuple[Ensemble, jax.Array]) -> tuple[Ensemble, jax.Array]:
         ensemble, total = carried
-        index = older(jax.random.fold_in(key, i), (learning.size, scale.batch), learning.horizon, memory)
+        index = older(jax.random.fold_in(key, i), (learning.size, scale.batch), learning.held_out, memory)
         batch = memory.read(index)
         ensemble, losses = network.update(ensemble, scale, batch, alive)
         return ensemble, total + jnp.mean(losses)

@@ -16,7 +16,7 @@ from bires.agents import registry
 from bires.agents.base import ETA_USED, Agent, Design, EtaSchedule, Hyper, Learner
 from bires.agents.normalising import normalised
 from bires.errors import UserError
-from bires.planning import fitting as training
+from bires.planning import fitting
 from bires.planning.base import Planning
 from bires.planning.fitting import Learning
 from bires.planning.models import SCALES
@@ -108,7 +108,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     learning = None
     if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])
-        start = max(config.warmup // 2, horizon + 1)
+        start = max(config.warmup // 2, fitting.held_out(horizon) + 1)
         scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
         learning = Learning(space, scale, config.own["ensemble"], horizon, start)
     moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)
@@ -161,7 +161,7 @@ def learners(program: Program, seeds: Sequence[int]) -> Learner:
 
 def model(program: Program, seed: int) -> Any:
     """A fresh model of one member; None where none is learned."""
-    return training.init(np.random.default_rng([seed, MODEL]), program.learning) if program.learning else None
+    return fitting.init(np.random.default_rng([seed, MODEL]), program.learning) if program.learning else None
 
 
 def models(program: Program, seeds: Sequence[int]) -> Any:
