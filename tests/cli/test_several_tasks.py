@@ -1,6 +1,7 @@
 """One command on several tasks: a run for each."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,6 +64,16 @@ def test_python_makes_the_same_runs(compared, tmp_path):
     runs = bires.train_each(TASKS, algorithm=algorithms, seeds=2, out=tmp_path / "x", quiet=True, **SETTINGS)
     assert [contents(run.path) for run in runs] == [contents(out / task) for task in TASKS]
     assert bires.report(runs, out=tmp_path / "report").totals.height > 0
+
+
+def test_one_that_cannot_run_stops_no_other_and_is_said_at_the_end(compared, tmp_path):
+    out, _ = compared
+    shutil.copytree(out / TASKS[0], tmp_path / "x" / TASKS[0])
+    (tmp_path / "x" / TASKS[1]).write_text("a file where its run folder should be")
+    said = typed("compare", *TASKS, *FLAGS, "--seeds", "2", "--out", str(tmp_path / "x"))
+    assert said.returncode == 2
+    assert "1 of the runs could not be made" in said.stderr
+    assert f"{TASKS[0]}, 60 steps" in said.stdout
 
 
 def test_a_stop_lets_all_of_them_go_on(tmp_path):

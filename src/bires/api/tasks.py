@@ -59,8 +59,9 @@ def train_each(
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, None)
     way, where = so_many(at_once, minutes, Following(callback, log)), out or several.default_out(configs)
     try:
-        runs = several.train_each(configs, folder("out", where), options, Display(quiet=quiet), way)
+        outcome = several.train_each(configs, folder("out", where), options, Display(quiet=quiet), way)
     except Stopped as stopped:
         stopped.args = (f"{stopped}; the same call with out={str(where)!r} goes on",)
         raise
-    return [Run(run.path) for run in runs]
+    several.require_all(outcome)
+    return [Run(run.path) for run in outcome.runs]

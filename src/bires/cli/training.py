@@ -88,7 +88,7 @@ def on_several(commands: Sequence[OnTasks]) -> int:
     """The same command on several tasks: a run for each, then what all of them show."""
     from bires.settings.options import Stopped
     from bires.studies.run import Following
-    from bires.studies.several import default_out, train_each
+    from bires.studies.several import default_out, require_all, train_each
     from bires.studies.together import at_once
     from bires.training.display import Display
 
@@ -97,13 +97,14 @@ def on_several(commands: Sequence[OnTasks]) -> int:
     display = Display(output.quiet, output.json)
     way = at_once(first.at_once, first.minutes, Following(first.callback, first.log))
     try:
-        runs = train_each(configs, out, output.options(), display, way)
+        outcome = train_each(configs, out, output.options(), display, way)
     except Stopped as stopped:
         again = "" if output.out else f" with --out {out}"
         raise Interrupted(f"{stopped}; the same command{again} goes on") from None
-    for run in runs:
+    for run in outcome.runs:
         show(run, display)
-    show_totals(runs, out, display)
+    show_totals(outcome.runs, out, display)
+    require_all(outcome)
     return 0
 
 

@@ -8,28 +8,30 @@ from datetime import datetime
 from pathlib import Path
 
 from bires.errors import UserError
-from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.settings.options import Options
 from bires.settings.recipes import recipe_of
 from bires.settings.validation import validate
 from bires.studies.plan import Job
-from bires.studies.run import Way, fill
+from bires.studies.run import StudyOutcome, Way, fill
 from bires.training.display import Display
 from bires.training.start import folder_name
 
 
-def train_each(configs: Sequence[Config], out: Path, options: Options, display: Display, way: Way) -> tuple[Run, ...]:
+def train_each(configs: Sequence[Config], out: Path, options: Options, display: Display, way: Way) -> StudyOutcome:
     """Trains each configuration, which differ in their tasks, in a folder of its own under ``out``.
 
-    One that cannot run does not stop the others; it is an error at the end. `StudyStopped` says how many are done.
+    One that cannot run does not stop the others (see `require_all`). `StudyStopped` says how many are done.
     """
-    outcome = fill(jobs(configs, out), options, display, way)
+    return fill(jobs(configs, out), options, display, way)
+
+
+def require_all(outcome: StudyOutcome) -> None:
+    """Raises if some population could not be run."""
     if outcome.failures:
         names = ", ".join(str(path) for path in outcome.failures)
         why = "\n".join(dict.fromkeys(outcome.failures.values()))
-        raise UserError(f"{len(outcome.failures)} of {len(configs)} populations could not be run: {names}.\n{why}")
-    return outcome.runs
+        raise UserError(f"{len(outcome.failures)} of the runs could not be made: {names}.\n{why}")
 
 
 def jobs(configs: Sequence[Config], out: Path) -> list[Job]:
