@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 
-from .kinds import Missed, kind
+from .kinds import Missed, Wrong, kind
 from .shaken import Shaken
 
 FROM_CHECKPOINT = "the same command goes on from the last checkpoint"
@@ -24,7 +24,8 @@ def importing(run: Shaken, number: signal.Signals, *codes: int) -> None:
     run.start()
     run.pause(2.0)
     run.send(number)
-    run.ended(*codes)
+    if run.ended(*codes, 1) == 1 and "init_import_site" not in run.said():  # Python itself, before anything of ours
+        raise Wrong(f"exit code 1; it said: {run.said()}")
 
 
 @kind("kill -9 while it imports or resumes", FROM_CHECKPOINT)

@@ -129,6 +129,15 @@ def test_python_refuses_in_its_own_words(tmp_path, tasks, more, match):
         bires.train_each(tasks, out=tmp_path / "x", **more)
 
 
+def test_text_among_the_arguments_of_environments_is_trusted_as_it_was_typed(tmp_path, elsewhere):
+    """The process that follows the runs reads their folders, too."""
+    made = "def one(name):\n    assert name == 'flat'\n    return gymnasium.make('Pendulum-v1')\n"
+    (elsewhere / "named_worlds.py").write_text(f"import gymnasium\n\n\n{made}\n\ntwo = one\n")
+    tasks = (f"named_worlds:{name}" for name in ("one", "two"))
+    runs = bires.train_each(tasks, env_kwargs={"name": "flat"}, out=tmp_path / "x", quiet=True, **SETTINGS)
+    assert [run.finished for run in runs] == [True, True]
+
+
 def test_only_words_before_the_flags_are_tasks():
     assert one_task_each(["train", "a", "b", "--hidden", "8", "8"]) == [
         ["train", "a", "--hidden", "8", "8"],

@@ -14,7 +14,7 @@ from bires.errors import UserError
 from bires.linear import exact, problems, relatives
 from bires.linear.algorithms import everything, independent, learn, learn_expected, tables
 from bires.linear.claims import LabScale
-from bires.linear.dynamics import fixed_point, largest_step, mean_dynamics
+from bires.linear.dynamics import fixed_point, largest_step, mean_dynamics, stable_steps
 from bires.linear.mdp import with_features
 from bires.linear.methods import BAIRD, BORROWED, C_DQN, KERNEL, RG, RG1, TD, TDRC, ra
 from bires.linear.updates import stack, start, update
@@ -90,6 +90,28 @@ def test_bairds_weight_never_raises_the_bellman_error_where_td_does() -> None:
     assert raised[BAIRD.name].max() <= 1e-4
     sampled = learn(star, [(replace(BAIRD, eta=0.05), 0.01)], seeds=3, steps=2000, every=1000)
     assert np.abs(sampled).max() < 1e3
+
+
+def test_a_slow_target_network_makes_steps_stable_on_the_star_and_none_on_w_to_2w() -> None:
+    """With features that fit every value function, a backup that is held still is a step of value iteration."""
+    star, targeted = problems.baird_star(), ra(0.0, "to", 0.01)
+    low, high = stable_steps(star, targeted)
+    assert 0.003 < low < 0.01 < 0.9 < high < 1.2
+    assert largest_step(star, targeted) == 0.0, "small steps, which the target follows, are not"
+    assert stable_steps(star, TD) == stable_steps(problems.w_to_2w(), targeted) == (0.0, 0.0)
+    v = learn_expected(star, targeted, [0.1], 40_000, every=40_000)[0, -1]
+    assert exact.rmsve(star, v) < 0.5 < exact.rmsve(star, learn_expected(star, targeted, [0.1], 1)[0, 0])
+    assert not np.isfinite(learn_expected(star, TD, [0.1], 40_000, every=40_000)[0, -1]).all()
+
+
+def test_c_dqn_stays_bounded_where_its_error_rises_for_a_while() -> None:
+    """Its semi-gradient branch does not lower the mean squared temporal difference."""
+    given, alone = problems.rough_mdp(329), replace(C_DQN, successors=1)
+    tabular = with_features(given, np.eye(given.states))
+    errors = [exact.mstde(tabular, v) for v in learn_expected(given, alone, [0.03], 2000, every=1000)[0]]
+    assert errors[2] > errors[1]
+    assert relatives.stable(given, alone)
+    assert not relatives.stable(given, ra(0.0, "to", 0.01))
 
 
 def test_what_has_no_linear_map_says_so() -> None:

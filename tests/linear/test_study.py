@@ -56,6 +56,8 @@ def test_growth_tells_divergence_from_rest() -> None:
     assert stability.growth(np.exp(0.1 * steps)[None]) > 10
     assert stability.growth(np.ones((3, 101))) == pytest.approx(1.0)
     assert stability.growth(np.where(steps > 70, np.nan, 1.0)[None]) > 1e20
+    assert stability.growth(np.where(steps > 20, np.nan, 1.0)[None]) == np.inf, "also if it overflowed long ago"
+    assert stability.growth(np.zeros((3, 101))) == 0.0
 
 
 def test_the_lab_imports_rules_and_errors_only() -> None:

@@ -206,6 +206,7 @@ def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label:
     return save(figure, panels, paths)
 
 
+@plain_text
 def save_effects(panels: Sequence[Panel], effects: Sequence[Effect], *paths: Path) -> list[Path]:
     """Every kind against its baseline: the mean difference over tasks with its interval, and the tasks' own as dots."""
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bires.api.results import Run
@@ -47,13 +47,15 @@ def train_each(
     All other arguments are those of `train`. A ``callback`` is MODULE:FUNCTION, as it is called in other processes.
     Accelerators are left to these processes: this one uses the CPU from then on.
     """
-    if isinstance(tasks, str) or not isinstance(tasks, Iterable) or not all(isinstance(one, str) for one in tasks):
+    names = list(tasks) if isinstance(tasks, Iterable) and not isinstance(tasks, str) else [None]
+    if not all(isinstance(one, str) for one in names):
         raise UserError(f"tasks was given {tasks!r}; accepted: names of tasks, such as ['walker-walk', 'cheetah-run'].")
     if callback is not None and not isinstance(callback, str):
         raise UserError(
             f"--callback was given {callback!r}; it is called in other processes. Accepted: MODULE:FUNCTION."
         )
-    configs = [make_config(task, settings) for task in tasks]
+    kept = {name: list(value) if isinstance(value, Iterator) else value for name, value in settings.items()}
+    configs = [make_config(str(task), kept) for task in names]
     if not configs:
         raise UserError("tasks was given no name; give one or more.")
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, None)

@@ -97,7 +97,8 @@ def estimate(request: Request, output: Output) -> int:
     done = len(jobs) - len(left)
     console.print(
         f"{done} of {len(jobs)} populations are finished. Times are from a few seconds of one population and of every "
-        "task's environment on this machine; starting up and compiling (about ten seconds a task) come on top."
+        "task's environment on this machine, one population after another: side by side, as they will run, they take "
+        "less. Starting up and compiling (about ten seconds a task) come on top."
     )
     return 0
 

@@ -91,6 +91,7 @@ def on_several(commands: Sequence[OnTasks]) -> int:
     from bires.studies.several import default_out, require_all, train_each
     from bires.studies.together import at_once
     from bires.training.display import Display
+    from bires.training.start import stoppable
 
     first, configs = commands[0], [command.configuration() for command in commands]
     output, out = first.output, first.output.out or default_out(configs)
@@ -101,9 +102,10 @@ def on_several(commands: Sequence[OnTasks]) -> int:
     except Stopped as stopped:
         again = "" if output.out else f" with --out {out}"
         raise Interrupted(f"{stopped}; the same command{again} goes on") from None
-    for run in outcome.runs:
-        show(run, display)
-    show_totals(outcome.runs, out, display)
+    with stoppable():  # the runs are done
+        for run in outcome.runs:
+            show(run, display)
+        show_totals(outcome.runs, out, display)
     require_all(outcome)
     return 0
 

@@ -121,13 +121,17 @@ def unbounded(scale: LabScale = FULL) -> Verdict:
             }
         )
     td, rg = rows[0]["at the MSPBE minimum (TD)"], rows[0]["at the MSBE minimum (RG)"]
-    edge = w_to_2w(p=critical - 1e-6, reward=1.0)
+    bounded = [float(row["at the MSBE minimum (RG)"]) for row in rows]
     return Verdict(
         "unbounded",
         "At the minimum of MSPBE, MSVE can be arbitrarily large, while at that of MSBE it stays bounded (off-policy).",
         "Bertsekas & Tsitsiklis 1996; Scherrer 2010",
-        td > 1e6 and rg <= exact.value_bound(edge) * exact.msbe(edge, exact.msbe_minimiser(edge)) * (1 + 1e-9),
-        {"MSVE at the MSPBE minimum, p = 2/3 − 1e-6": td, "MSVE at the MSBE minimum, p = 2/3 − 1e-6": rg},
+        float(td) > 1e6 and max(bounded) < 10 * min(bounded),
+        {
+            "MSVE at the MSPBE minimum, p = 2/3 − 1e-6": td,
+            "MSVE at the MSBE minimum, p = 2/3 − 1e-6": rg,
+            "largest MSVE at the MSBE minimum, over all p": max(bounded),
+        },
         {"curve": rows},
     )
 

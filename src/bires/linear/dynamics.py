@@ -211,6 +211,21 @@ def _largest_step(dynamics: Dynamics) -> float:
     return below
 
 
+STEPS = np.logspace(-5, 4, 181)
+"""The step sizes that are tried where stable ones need not begin at 0."""
+
+
+def stable_steps(given: Problem, algorithm: Method) -> tuple[float, float]:
+    """The smallest and the largest of `STEPS` with which the expected update converges; 0 and 0 where none does.
+
+    A target network that is slow against the step holds the backup still. So steps may be stable although smaller ones,
+    which the target follows, are not.
+    """
+    at = radius(mean_dynamics(given, algorithm))
+    stable = [float(alpha) for alpha in STEPS if at(float(alpha)) < 1.0 - 1e-9]
+    return (stable[0], stable[-1]) if stable else (0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Outlook:
     """The stability and rate that follow from the eigenvalues."""

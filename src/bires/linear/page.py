@@ -47,7 +47,10 @@ def summary(verdicts: list[dict[str, str]]) -> str:
 
 
 METHODS = {
-    "TD": "`td`",
+    "TD": "`res`, η = 0",
+    "TD, target network": "`td`",
+    "bi(0.05)": "`bi`, η = 0.05",
+    "bi(0.2)": "`bi`, η = 0.2",
     "RG": "`double-res`, η = 1",
     "RG, one successor": "`res`, η = 1",
     "RA(0.5)": "`double-res`, η = 0.5",
@@ -72,7 +75,7 @@ def relatives(measured: list[dict[str, str]]) -> str:
     for name, rule in METHODS.items():
         bias = known.get(f"{name}: largest bias / standard error")
         stable = [known.get(f"{name}: stable on {place}") for place in PLACES]
-        shares = ["–" if share is None else f"{100 * share:.0f} %" for share in stable]
+        shares = ["–" if share is None or share != share else f"{100 * share:.0f} %" for share in stable]
         rows.append(" | ".join([name, rule, "–" if bias is None else f"{bias:.1f}", resting(name, known), *shares]))
     return "\n".join(f"| {row} |" for row in rows)
 

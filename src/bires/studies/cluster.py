@@ -28,7 +28,7 @@ from bires.settings.options import Options, Stopped
 from bires.studies import estimate
 from bires.studies.plan import Job
 from bires.studies.progress import ProgressBoard
-from bires.studies.run import Failures, StudyStopped, Way, attempt
+from bires.studies.run import CARRIED, Failures, StudyStopped, Way, attempt
 from bires.training.display import Display
 from bires.training.start import stoppable
 
@@ -116,8 +116,7 @@ def result(ray: Any, task: Any) -> str | None:
 
 def submit(ray: Any, job: Job, options: Options, part: Share, mark: str) -> Any:
     """Hands a population to Ray; a fresh process each, as JAX takes its devices once and for all."""
-    settings = {"workers": options.workers, "keep_going": options.keep_going, "patience": PATIENCE_S}
-    settings["checkpoint_minutes"] = options.checkpoint_minutes
+    settings = {name: getattr(options, name) for name in CARRIED} | {"patience": PATIENCE_S}
     task = ray.remote(
         num_cpus=part.cpus,
         num_gpus=part.gpus,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from bires.envs.slots import TRAIN, episode_seed
 from bires.runs.folder import Folder
+from bires.settings import config as configs
 from bires.settings.options import Cohorts, Options, Progress, Stopped
 from bires.studies.plan import Job
 from bires.training.launch import begin_or_continue
@@ -39,12 +41,12 @@ class Cost:
 def costs(jobs: Sequence[Job]) -> list[Cost]:
     """Measures one population in full and every task's environment alone; the rest is arithmetic."""
     open_jobs = [job for job in jobs if not job.finished]
-    measured: dict[tuple[object, ...], tuple[float, float]] = {}
+    measured: dict[str, tuple[float, float]] = {}
     result = []
     for job in open_jobs:
         plan = plan_of(job)
         own = environment_seconds(plan)
-        kind = (job.config.algorithm, job.config.rule, job.config.eta, job.config.seed)
+        kind = json.dumps({name: value for name, value in configs.to_json(job.config).items() if name != "task"})
         if kind not in measured:
             measured[kind] = (population_step_seconds(plan), own)
         step, environment = measured[kind]

@@ -26,6 +26,10 @@ Way = Callable[[Sequence[Job], Options, Display], Failures]
 (`bires.studies.cluster`)."""
 
 
+CARRIED = ("workers", "cohorts", "checkpoint_minutes", "keep_going", "keep_every")
+"""The options that a population in another process has, too."""
+
+
 class StudyStopped(Stopped):
     """A study that stopped before its end, and can be continued."""
 

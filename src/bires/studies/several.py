@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from bires.errors import UserError
+from bires.runs.trust import remember
+from bires.settings import config as configuration
 from bires.settings.config import Config
 from bires.settings.options import Options
 from bires.settings.recipes import recipe_of
@@ -45,6 +47,7 @@ def jobs(configs: Sequence[Config], out: Path) -> list[Job]:
     for config in configs:
         validate(config)
         recipe_of(config)  # or an error that names the nearest tasks
+        remember(configuration.to_json(config))  # what was typed is trusted, also when these runs are read here
     return [Job(config, out / name) for config, name in zip(configs, names, strict=True)]
 
 

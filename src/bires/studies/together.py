@@ -29,7 +29,7 @@ from bires.studies import estimate
 from bires.studies.capacity import Machine, cores_each, default_count, look_at_machine
 from bires.studies.plan import Job
 from bires.studies.progress import ProgressBoard, last_step
-from bires.studies.run import Failures, Following, StudyStopped, Way
+from bires.studies.run import CARRIED, Failures, Following, StudyStopped, Way
 from bires.training.display import Display
 from bires.training.start import stoppable
 
@@ -39,9 +39,7 @@ STOP_S = 300.0
 MEMORY_SHARE = 0.85
 """The share of the free memory that populations may use together."""
 RESTARTS = 3
-"""How often a population whose process was lost is started again."""
-CARRIED = ("workers", "cohorts", "checkpoint_minutes", "keep_going", "keep_every")
-"""The options that a population in another process has, too."""
+"""How often the process of a population is started, at most, if it is lost each time."""
 TAIL = 2_000
 """Characters of a lost process's log that are shown."""
 
@@ -147,7 +145,9 @@ class PopulationScheduler:
         return False
 
     def _stopped(self, count: int) -> str:
-        return f"stopped with {self.ended['done']} of {count} populations done"
+        names = ", ".join(map(str, self.failures))
+        failed = f" and {len(self.failures)} that cannot run ({names})" if names else ""
+        return f"stopped with {self.ended['done']} of {count} populations done{failed}"
 
     def _begin(self, waiting: list[Job], late: list[Job]) -> None:
         """Fills the free places; what cannot end in time is not begun, what does not fit waits."""
@@ -213,7 +213,8 @@ class PopulationScheduler:
             "following": asdict(self.following),
         }
         os.write(lifeline, json.dumps(task).encode() + b"\n")
-        return Running(job, process, lifeline, replies, time.monotonic(), job.step)
+        step = max(job.step, last_step(job.path / "metrics.csv"))
+        return Running(job, process, lifeline, replies, time.monotonic(), step)
 
     def _end(self, one: Running, waiting: list[Job]) -> None:
         """What became of a population whose process has ended."""

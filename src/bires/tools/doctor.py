@@ -173,9 +173,9 @@ def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
 
 def room() -> Iterator[Diagnosis]:
     """Memory, disk and what worker processes share."""
-    memory = psutil.virtual_memory()
-    found = f"{memory.available / GIGABYTE:.1f} of {memory.total / GIGABYTE:.1f} GB free"
-    short = memory.available < GIGABYTE
+    free = hardware.free_memory()  # what a container may have counts
+    found = f"{free / GIGABYTE:.1f} of {psutil.virtual_memory().total / GIGABYTE:.1f} GB free"
+    short = free < GIGABYTE
     yield Diagnosis("memory", "broken" if short else "ok", found, "close other programs" if short else "")
     yield disk("runs", Path.cwd(), "cd to a larger disk, or give --out")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -187,11 +187,11 @@ function numbers() {
   const rows = data.rows, some = (name) => rows.some((row) => row[name]), kinds = [...new Set(rows.map((row) => row.interval).filter(Boolean))];
   const columns = [
     ["task", (r) => r.task], ["algorithm", (r) => r.kind], ["members", (r) => r.members],
-    some("diverged") && ["diverged", (r) => r.diverged], some("stopped") && ["stopped", (r) => r.stopped], some("missing") && ["missing", (r) => r.missing],
+    some("diverged") && ["diverged", (r) => r.diverged], some("stopped") && ["stopped", (r) => r.stopped], some("failed") && ["failed", (r) => r.failed], some("missing") && ["missing", (r) => r.missing],
     ["last step", (r) => [count(r.last_step), r.last_step]],
     ["final return ± s.e.", (r) => [known(r.final_error) ? `${number(r.final_return)} ± ${number(r.final_error)}` : number(r.final_return), r.final_return]],
     ["AUC", (r) => [number(r.auc), r.auc]],
-    ...(some("difference") ? [["difference of scores", (r) => signed(r.difference)], ["of the final return", (r) => signed(r.final_difference)], ["AUC improvement", (r) => spread(r.improvement, percent)], kinds.length > 1 && ["intervals", (r) => r.interval || "–"]] : []),
+    ...(some("difference") ? [["difference of scores", (r) => signed(r.difference)], ["of the final return", (r) => signed(r.final_difference)], ["AUC improvement", (r) => [spread(r.improvement, percent), r.improvement && r.improvement.value]], kinds.length > 1 && ["intervals", (r) => r.interval || "–"]] : []),
   ].filter(Boolean);
   const names = columns.map(([name]) => name), body = document.querySelector("#table .body");
   body.append(table(names, rows.map((row) => columns.map(([, cell]) => cell(row))), { text: [0, 1, names.indexOf("intervals")] }));

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -51,14 +52,14 @@ def page(found: Found, out: Path, about: About) -> Path:
     # "<" is escaped so that no text in the data can end the script element it is in.
     data = json.dumps(content(found, about, out), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     text = folder.joinpath("page.html").read_text(encoding="utf-8")
-    for mark, part in {
+    parts = {
         "__TITLE__": html.escape(about.title),
         "__STYLE__": folder.joinpath("page.css").read_text(encoding="utf-8"),
         "__SCRIPT__": "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("chart.js", "page.js")),
         "__DATA__": data,
-    }.items():
-        text = text.replace(mark, part, 1)
-    write_whole(out / "report.html", text)
+    }
+    # All at once: a task may be named like a mark.
+    write_whole(out / "report.html", re.sub("|".join(parts), lambda found: parts[found[0]], text))
     return out / "report.html"
 
 
