@@ -23,6 +23,7 @@ from bires.studies.run import fill
 from bires.training.display import Display
 from tests.helpers import assert_same_state, command, contents
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # Ray forks to start its own processes
 STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
 HERE = f"""
 import sys

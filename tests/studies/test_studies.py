@@ -23,7 +23,9 @@ from tests.synthetic import make_run
 
 
 def words(out: Path) -> list[str]:
-    return ["reproduce", "mujoco", "--scale", "smoke", "--task", "Hopper", "Swimmer", "--seeds", "1", "--out", str(out)]
+    """One task after the other."""
+    study = ["reproduce", "mujoco", "--scale", "smoke", "--task", "Hopper", "Swimmer", "--seeds", "1", "--at-once", "1"]
+    return [*study, "--out", str(out)]
 
 
 @pytest.mark.slow
@@ -43,8 +45,8 @@ def test_a_killed_study_does_only_what_is_missing(tmp_path):
 
     again = command(*words(out))
     assert again.returncode == 0, again.stderr
-    assert f"run {out / 'Swimmer'}" in again.stdout
-    assert f"run {out / 'Hopper'}" not in again.stdout
+    assert "Swimmer: done" in again.stdout
+    assert "Hopper: done" not in again.stdout
     assert Run(out / "Swimmer").finished
     assert {path: path.stat().st_mtime_ns for path in untouched} == untouched
     made = {path.name for path in (out / "report-mujoco").iterdir()}
@@ -53,7 +55,7 @@ def test_a_killed_study_does_only_what_is_missing(tmp_path):
     first = (out / "report-mujoco" / "summary.csv").read_bytes()
     third = command(*words(out))
     assert third.returncode == 0
-    assert "run " not in third.stdout
+    assert ": done" not in third.stdout
     assert (out / "report-mujoco" / "summary.csv").read_bytes() == first
 
 
