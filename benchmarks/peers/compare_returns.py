@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/peers/compare_returns.py results/peers docs/actor-critics.md
 
-Reads our run folders AGENT/TASK and the peers' LIBRARY-AGENT-TASK.csv (`returns.py`), and rewrites what stands in the
+Reads our run folders AGENT/NAME and the peers' LIBRARY-AGENT-TASK.csv (`returns.py`), and rewrites what stands in the
 page between ``<!-- peers -->`` and ``<!-- end -->``. Libraries draw other random numbers, so intervals are unpaired.
 """
 
@@ -32,14 +32,14 @@ def late(curve: dict[int, float]) -> float:
     return float(np.mean([curve[step] for step in steps if step > (1 - LATE) * steps[-1]]))
 
 
-def ours(folder: Path, agent: str) -> tuple[np.ndarray, int]:
-    """What the plain agent earned, one number for each seed, and the number of steps."""
-    run = Run(folder)
+def ours(runs: list[Run], agent: str) -> tuple[np.ndarray, int]:
+    """What the plain agent earned in some runs of a task, one number for each seed, and the number of steps."""
     curves: dict[int, dict[int, float]] = {}
-    plain = {row["member"]: row["seed"] for row in run.members.rows() if row["algorithm"] == agent}
-    for row in run.evaluations.rows():
-        if row["member"] in plain:
-            curves.setdefault(plain[row["member"]], {})[int(row["step"])] = float(row["return_mean"])
+    for run in runs:
+        plain = {row["member"]: row["seed"] for row in run.members.rows() if row["algorithm"] == agent}
+        for row in run.evaluations.rows():
+            if row["member"] in plain:
+                curves.setdefault(plain[row["member"]], {})[int(row["step"])] = float(row["return_mean"])
     return np.array([late(curves[seed]) for seed in sorted(curves)]), max(next(iter(curves.values())))
 
 
@@ -65,10 +65,12 @@ def lines(results: Path) -> list[str]:
         "| task | steps | agent | bires | library | its return | difference | seeds |",
         "|---|---|---|---|---|---|---|---|",
     ]
+    runs: dict[tuple[str, str], list[Run]] = {}
     for manifest in sorted(results.glob("*/*/manifest.json")):
-        folder = manifest.parent
-        agent, task = folder.parent.name, folder.name
-        mine, steps = ours(folder, agent)
+        run = Run(manifest.parent)
+        runs.setdefault((manifest.parents[1].name, run.config.task), []).append(run)
+    for (agent, task), same in runs.items():
+        mine, steps = ours(same, agent)
         for library in LIBRARIES:
             path = results / f"{library}-{agent}-{SHORT.get(task, task)}.csv"
             if not path.exists():
