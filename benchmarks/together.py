@@ -114,7 +114,7 @@ def main() -> None:
 def compare(options: argparse.Namespace) -> None:
     """All tasks, group by group."""
     machine = capacity.look_at_machine()
-    slots = min(len(options.task), options.at_once or capacity.default_count(machine))
+    slots = min(len(options.task), options.at_once or capacity.default_count(machine, 2 * options.seeds))
     rows = []
     for start in range(0, len(options.task), slots):
         group = measured(options.task[start : start + slots], machine, slots, options.seconds, options.seeds)

@@ -54,7 +54,7 @@ def test_two_populations_at_once_equal_each_alone_and_a_failing_one_stops_no_oth
 def test_a_stopped_or_killed_study_leaves_checkpoints_and_no_process(tmp_path, how):
     out = tmp_path / "study"
     words = ["reproduce", "mujoco", "--scale", "smoke", "--seeds", "1", "--steps", "100000", "--task", *TASKS]
-    words += ["--out", str(out)]
+    words += ["--at-once", "2", "--out", str(out)]
     process = subprocess.Popen([sys.executable, "-m", "bires", *words], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
     while min(last_step(out / task / "metrics.csv") for task in TASKS) <= 0:
@@ -159,7 +159,8 @@ def test_impossible_numbers_are_refused(count, minutes, match):
 
 def test_the_default_number_at_once_follows_cores_and_gpus():
     variables = {"CUDA_MPS_PIPE_DIRECTORY": "there"}
-    assert capacity.default_count(Machine("cpu", 16, 1)) == 16
-    assert capacity.default_count(Machine("gpu", 16, 1, variables)) == 8
-    assert capacity.default_count(Machine("gpu", 16, 1)) == 1, "without MPS programs only take turns"
+    assert [capacity.default_count(Machine("cpu", cores, 1), 10) for cores in (2, 10, 16, 64)] == [1, 1, 2, 7]
+    assert capacity.default_count(Machine("cpu", 16, 1), 1) == 16
+    assert capacity.default_count(Machine("gpu", 16, 1, variables), 10) == 8
+    assert capacity.default_count(Machine("gpu", 16, 1), 10) == 1, "without MPS programs only take turns"
     assert capacity.cores_each(Machine("gpu", 16, 1, variables), 6) == 3

@@ -25,15 +25,15 @@ class Machine:
     """Environment variables of processes that compute beside others."""
 
 
-def default_count(machine: Machine) -> int:
-    """How many populations fill the machine: on a CPU one per core, beside a GPU one for every two cores.
+def default_count(machine: Machine, members: int) -> int:
+    """How many populations of so many members fill the machine: as few as keep its cores busy (docs/measurements.md).
 
-    On a CPU a population that has a core of its own does not wait for others (not measured against fewer at a time).
-    Beside one H200 with 16 cores four runs of ten members made 42 000 agent-steps/s, seven 50 000, eight 58 000; ten
-    made 24 000 in an earlier version (other tasks each time: docs/measurements.md).
+    On a CPU every member can have a core. On two cores, populations of ten one after another made 1.37 times what two
+    at a time made. Beside a GPU it is one for every two cores: with 16 cores four made 42 000 agent-steps/s, seven
+    50 000, eight 58 000 (other tasks each time).
     """
     if machine.platform == "cpu":
-        return machine.cores
+        return -(-machine.cores // members)
     return max(1, machine.cores // 2) if machine.variables else 1
 
 

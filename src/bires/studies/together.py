@@ -82,7 +82,8 @@ def run_together(
     settings.update("jax_platforms", "cpu")  # an accelerator is the populations'
     began = time.monotonic()
     machine = look_at_machine()
-    slots = min(len(jobs), count if count is not None else default_count(machine))
+    fewest = min(job.members for job in jobs)
+    slots = min(len(jobs), count if count is not None else default_count(machine, fewest))
     with display, stoppable() as stop:
         display.say(
             f"{len(jobs)} populations, {slots} at a time with {cores_each(machine, slots)} of {machine.cores} cores "
