@@ -196,7 +196,8 @@ def targets(scale: LabScale = FULL) -> Verdict:
         "With slow target networks η are stable on Baird's star that are not without (`td`, `to`, `bi` from 0 on); "
         "on w→2w they are not.",
         "ours",
-        least(star, "res") > max(least(star, rule) for rule in ("to", "bi")) == 0.0 and least(two, "to") > 0.0,
+        least(star, "res") > max(least(star, rule) for rule in ("to", "bi")) == 0.0
+        and all(least(two, rule) >= least(two, "res") for rule in PLACEMENTS),
         {f"{star}: smallest stable η of the grid, {rule}": least(star, rule) for rule in PLACEMENTS}
         | {f"{two}: smallest stable η of the grid, {rule}": least(two, rule) for rule in PLACEMENTS}
         | {f"{star}, td: {end} stable step": at(star, "to", 0.0, end) for end in ("smallest", "largest")}
