@@ -2,13 +2,20 @@
 
 import ast
 import re
+from collections import Counter
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import bires
+from bires.cli.flags import Selection
+from bires.cli.groups import GROUPS, with_groups
+from bires.cli.output import Output
+from bires.cli.training import Compare, Train, Tune
 from bires.errors import UserError
+from bires.settings.config import Config
 from tests.helpers import typed
 
 
@@ -33,6 +40,27 @@ def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
     assert said.returncode == 0
     assert {flag: default(said.stdout, flag) for flag in expected} == expected
     assert "by agent" not in said.stdout
+
+
+@pytest.mark.parametrize("command", [Train, Compare, Tune])
+def test_every_field_of_a_command_is_a_flag_in_one_group(command):
+    """Beside the task and what is filled in, such as a search's trials."""
+    inner = {"task", "own", "tuning", "config", "output", "names"}
+    wanted = Counter(item.name for record in (Config, Output, command) for item in fields(record)) - Counter(inner)
+    grouped = Counter(name for group in GROUPS.values() for name in group.names)
+    groups = [item.type for item in fields(with_groups(command, Selection([]))) if is_dataclass(item.type)]
+    flags = Counter(item.name for group in groups for item in fields(group))
+    own = Counter(setting.name for settings in Selection([]).groups().values() for setting in settings)
+    assert flags == wanted + own
+    assert max(grouped.values()) == 1
+
+
+def test_help_has_the_groups_that_a_user_looks_for():
+    said = typed("train", "CartPole-v1", "--algorithm", "dqn", "--help").stdout
+    found = re.findall(r"(\w+) options\b", said)
+    assert found == ["population", "run", "agent", "planning", "environment", "machine"]
+    assert "None" not in said
+    assert "search options" in typed("tune", "--help").stdout
 
 
 def test_of_a_flag_that_is_typed_twice_the_last_counts():

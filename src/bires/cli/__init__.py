@@ -72,12 +72,13 @@ def parse(words: list[str]) -> Any:
     from bires.cli import commands, flags
 
     words = flags.completed(words)
-    return tyro.cli(
+    parsed: Any = tyro.cli(
         commands.commands(words),
         prog="bires",
         description="Residual algorithms for deep reinforcement learning.",
         args=words,
     )
+    return parsed.command() if hasattr(parsed, "command") else parsed
 
 
 def run(commands: Sequence[Any]) -> int:

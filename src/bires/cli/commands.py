@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from bires.cli.flags import Selection
-from bires.cli.output import Output
+from bires.cli.groups import with_groups
+from bires.cli.output import MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
 from bires.cli.tools import Doctor, Export, Play
-from bires.cli.training import Compare, Resume, Train, Tune, with_groups
+from bires.cli.training import Compare, Resume, Train, Tune
 from bires.settings.config import Whole
 
 
@@ -41,7 +42,7 @@ class Evaluate:
     """Noise-free episodes of each member."""
     member: tuple[Whole, ...] = ()
     """Only these members."""
-    workers: int | None = None
+    workers: MaybeWhole = None
     """Environment processes; 0: none; default: chosen by size."""
     json: bool = False
     """Print JSON, for machines."""
@@ -64,7 +65,7 @@ class WriteReport:
     """Run folders, or folders that hold some."""
     out: Path = Path("report")
     """Where to write."""
-    study: str | None = None
+    study: MaybeText = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
     trust: bool = False
     """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
@@ -87,21 +88,21 @@ class Reproduce:
     """Run nothing; show what is left to do: members, steps, memory and time on this machine."""
     task: tuple[str, ...] = ()
     """Only these tasks of the study."""
-    seeds: Whole | None = None
+    seeds: MaybeWhole = None
     """Number of seeds, in place of the scale's."""
-    steps: Whole | None = None
+    steps: MaybeWhole = None
     """Environment steps of each member, in place of the scale's."""
-    eval_every: Whole | None = None
+    eval_every: MaybeWhole = None
     """Steps between evaluations, in place of the scale's."""
-    eval_episodes: Whole | None = None
+    eval_episodes: MaybeWhole = None
     """Episodes of an evaluation, in place of the scale's."""
-    protocol: Literal["paper", "modern"] | None = None
+    protocol: Annotated[Literal["paper", "modern"] | None, metavar("{paper,modern}")] = None
     """Time limits are ends (`paper`), or are bootstrapped through (`modern`); default: the study's own."""
-    at_once: Whole | None = None
+    at_once: MaybeWhole = None
     """Populations that run at the same time, each with its share of the cores; default: as many as fill the machine."""
-    minutes: float | None = None
+    minutes: MaybeNumber = None
     """Stop cleanly after this many minutes; a population that would not end in time is not begun."""
-    ray: str | None = None
+    ray: MaybeText = None
     """Run on a Ray cluster: HOST:PORT, auto or local. Its nodes share --out; --workers: cores of each population."""
     output: Output = field(default_factory=Output)
 
@@ -120,17 +121,17 @@ class Reproduce:
 class Bench:
     """Measure this machine: update speed, environment speed, share of the peak, and peers side by side."""
 
-    peers: Path | None = None
+    peers: MaybePath = None
     """The Python of an environment with Stable-Baselines3, SBX and PyTorch (`make bench` sets one up)."""
     task: str = "walker-stand"
     """The task whose sizes and environments are used."""
-    agent: str | None = None
+    agent: MaybeText = None
     """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
     populations: tuple[Whole, ...] = ()
     """Population sizes; default: 1, 4, 10 on a CPU; 1, 8, 35, 175, 330 on an accelerator."""
     seconds: float = 4.0
     """About how long each measurement takes."""
-    planning: str | None = None
+    planning: MaybeText = None
     """A task whose oracle, learned models and planners are measured, too."""
     rules: bool = False
     """Measure the time of an update by each rule, too, in units of td's."""

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, fields, make_dataclass
-from typing import Annotated, Any, Literal
-
-import tyro
+from typing import Any
 
 from bires.agents import registry
 from bires.envs.families import family_of
 from bires.errors import UserError
 from bires.settings.arguments import arguments
 from bires.settings.comparison import compared
-from bires.settings.config import (
-    Config,
-    Number,
-    Omitted,
-    OmittedValues,
-    Whole,
-    family_settings,
-    flag,
-    refuse_foreign,
-    require_one,
-    types,
-)
+from bires.settings.config import Config, family_settings, flag, refuse_foreign, require_one, types
 from bires.settings.foreign import ELSEWHERE
-from bires.settings.tables import field_docstrings
 from bires.types import Setting, Sight
-
-KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
 
 
 class Selection:
@@ -47,7 +30,7 @@ class Selection:
         return self.config.sight
 
     def groups(self) -> dict[str, tuple[Setting, ...]]:
-        """The groups of flags, by the name of their group."""
+        """The settings of the agent, of planners and of the task's family, by the group of flags they belong to."""
         family = family_of(self.config.task)
         found = {"agent": self.config.agent_settings, "planning": self.config.planner_settings}
         return found | ({"environment": family.settings} if family and family.settings else {})
@@ -66,21 +49,6 @@ class Selection:
             values = values_after(words[places[-1] :], flag(name)) if places else []  # the last one counts
             if all(is_number(value) for value in values):
                 require_one(name, values)
-
-    def config_type(self) -> type:
-        """`Config` whose omitted values show what they will be: the defaults of this agent and task."""
-        helps = field_docstrings(Config)
-        shown = []
-        for item in fields(Config):
-            value: Any = getattr(self.config, item.name)
-            if isinstance(item.default, Omitted | OmittedValues):
-                kind = Whole if isinstance(item.default, Omitted) else tuple[Whole, ...]
-                default = Omitted(value) if isinstance(item.default, Omitted) else OmittedValues(value)
-                note = Annotated[kind, tyro.conf.arg(help=helps[item.name])]  # type: ignore[valid-type]
-                shown.append((item.name, note, field(default=default)))
-        made = make_dataclass("Config", shown, bases=(Config,), frozen=True)
-        made.__doc__ = Config.__doc__
-        return made
 
 
 def one_task_each(words: list[str]) -> list[list[str]]:
@@ -137,19 +105,6 @@ def values_after(words: Sequence[str], wanted: str) -> list[str]:
         elif taking:
             found.append(word)
     return found
-
-
-def record(name: str, settings: Sequence[Setting], sight: Sight) -> type:
-    """A frozen record with a field for each setting, as tyro makes flags of."""
-    return make_dataclass(name, [field_of(setting, sight) for setting in settings], frozen=True)
-
-
-def field_of(setting: Setting, sight: Sight) -> tuple[str, Any, Any]:
-    kind = Literal[setting.choices] if setting.choices else KINDS[setting.type]
-    default = setting.default_for(sight)
-    if setting.varies:
-        kind, default = tuple[kind, ...], (default,)  # type: ignore[valid-type]
-    return setting.name, Annotated[kind, tyro.conf.arg(help=setting.help)], field(default=default)
 
 
 def typed(record: Any, settings: Sequence[Setting], sight: Sight) -> dict[str, Any]:

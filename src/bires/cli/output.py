@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
 
 from bires.settings.config import Whole
-from bires.settings.options import Cohorts, Options, require_every
+from bires.settings.options import Cohorts, Options, Viewer, require_every
+
+
+def metavar(text: str) -> Any:
+    """How help shows a flag that may be left out: what it takes, and no default, as the text says what happens then."""
+    return tyro.conf.arg(metavar=text, help_behavior_hint="")
+
+
+MaybeWhole = Annotated[Whole | None, metavar("INT")]
+MaybeNumber = Annotated[float | None, metavar("FLOAT")]
+MaybeText = Annotated[str | None, metavar("STR")]
+MaybePath = Annotated[Path | None, metavar("PATH")]
+MaybeViewer = Annotated[Viewer | None, metavar("{tensorboard,wandb}")]
 
 
 class Interrupted(Exception):
@@ -17,7 +32,7 @@ class Interrupted(Exception):
 class RunOptions:
     """How a command runs and reports. Nothing here changes results."""
 
-    workers: int | None = None
+    workers: MaybeWhole = None
     """Environment processes; 0: none, step them here; default: chosen by size."""
     cohorts: Cohorts = Options.cohorts
     """Where the parts of a population compute: threads of this process, or processes, which pay for longer runs."""
@@ -25,7 +40,7 @@ class RunOptions:
     """A checkpoint is written at every evaluation, and when the last one is older than this."""
     keep_going: bool = False
     """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
-    keep_every: Whole | None = None
+    keep_every: MaybeWhole = None
     """Keep a checkpoint every so many steps, beside the newest, for its policies."""
     quiet: bool = False
     """Print nothing but errors (and what --json prints)."""
@@ -41,5 +56,5 @@ class RunOptions:
 class Output(RunOptions):
     """How a command runs and reports, and where it writes. Nothing here changes results."""
 
-    out: Path | None = None
+    out: MaybePath = None
     """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""

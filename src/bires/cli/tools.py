@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from bires.cli.output import MaybePath
 from bires.settings.config import Whole
 from bires.settings.options import Target
 
@@ -22,7 +23,7 @@ class Play:
     """The member that plays."""
     episode: Whole = 0
     """Which evaluation episode: it starts where that one started."""
-    video: Path | None = None
+    video: MaybePath = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
     trust: bool = False
     """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
@@ -49,7 +50,7 @@ class Export:
     """Run folders, or folders that hold some; one run for a hub or a dataset."""
     to: Target = "tensorboard"
     """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""
-    out: Path | None = None
+    out: MaybePath = None
     """Where to write; default: `tensorboard`, `wandb`, `hub` or `minari` here."""
     project: str = "bires"
     """The W&B project."""

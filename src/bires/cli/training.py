@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from bires.cli.flags import Selection, record, typed
-from bires.cli.output import Interrupted, Output, RunOptions
+from bires.cli.output import (
+    Interrupted,
+    MaybeNumber,
+    MaybeText,
+    MaybeViewer,
+    MaybeWhole,
+    Output,
+    RunOptions,
+)
 from bires.settings.config import Config, Whole
-from bires.settings.options import Viewer
 
 if TYPE_CHECKING:
     from bires.runs.run import Run
@@ -22,39 +28,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """What `train` and `compare` share: a configuration, from all groups of flags."""
+    """What `train`, `compare` and `tune` share. `bires.cli.groups` makes their flags, and them from what was typed."""
 
     config: Config
-    seeds: Whole | None = None
+    output: Output
+    names: tuple[str, ...]
+    """The flags that were typed."""
+    seeds: MaybeWhole = None
     """Number of seeds: --seeds 5 is short for --seed 0 1 2 3 4."""
-    callback: str | None = None
+    callback: MaybeText = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
-    log: Viewer | None = None
+    log: MaybeViewer = None
     """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
-    output: Output = field(default_factory=Output)
 
-    def whole(self, config: Config, seeds: int | None) -> Config:
-        """The configuration with the settings of agent, planners and environment, and with so many seeds."""
-        selection: Selection = type(self).selection  # type: ignore[attr-defined]
-        own = dict(config.own)
-        for group, settings in selection.groups().items():
-            own |= typed(getattr(self, group), settings, selection.sight)
-        plain = Config(**{item.name: getattr(config, item.name) for item in fields(Config)} | {"own": own})
-        return with_seeds(plain, seeds)
+    def seeded(self, count: int | None = None) -> Config:
+        """The configuration with as many seeds as were asked for; with ``count`` of them if none were."""
+        asked = self.seeds if self.seeds is not None or given(self.config, "seed") else count
+        return with_seeds(self.config, asked)
 
 
 @dataclass(frozen=True)
 class OnTasks(Training):
     """A command that takes one task, or several: a run for each."""
 
-    at_once: Whole | None = None
+    at_once: MaybeWhole = None
     """With several tasks: runs at the same time; default: as many as fill the machine."""
-    minutes: float | None = None
+    minutes: MaybeNumber = None
     """With several tasks: stop cleanly after this many minutes; a run that would not end in time is not begun."""
 
     def configuration(self) -> Config:
         """All that was typed, with defaults where nothing was."""
-        return self.whole(self.config, self.seeds)
+        return self.seeded()
 
     def run(self) -> int:
         from bires.errors import UserError
@@ -76,12 +80,11 @@ class Compare(OnTasks):
     """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
     curve; on several tasks, over all of them, too."""
 
-    compared: Annotated[str | None, tyro.conf.arg(name="agent")] = None
+    agent: MaybeText = None
     """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
 
     def configuration(self) -> Config:
-        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 5
-        return self.whole(self.config, seeds)
+        return self.seeded(5)
 
 
 def on_several(commands: Sequence[OnTasks]) -> int:
@@ -128,26 +131,9 @@ class Tune(Training):
         from bires.settings.searching import Search, searched
         from bires.settings.tuning import ranges_of
 
-        selection: Selection = type(self).selection  # type: ignore[attr-defined]
-        seeds = self.seeds if self.seeds is not None or given(self.config, "seed") else 3
         search = Search(ranges_of(self.range), self.trials, self.halvings, self.search_seed)
-        config = searched(self.whole(self.config, seeds), search, selection.names)
+        config = searched(self.seeded(3), search, self.names)
         return train_and_show(config, self.output, self.callback, self.log)
-
-
-def with_groups(base: type, selection: Selection) -> type:
-    """A command with the flags of the selected agent and task, in groups."""
-    records = {name: record(name, settings, selection.sight) for name, settings in selection.groups().items()}
-    groups: list[Any] = [(name, made, field(default_factory=made)) for name, made in records.items()]
-    made = make_dataclass(
-        base.__name__,
-        [("config", selection.config_type()), *groups],
-        bases=(base,),
-        frozen=True,
-        namespace={"selection": selection},
-    )
-    made.__doc__ = base.__doc__
-    return made
 
 
 @dataclass(frozen=True)
@@ -156,13 +142,13 @@ class Resume:
 
     run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
     """The folder of a run."""
-    steps: Whole | None = None
+    steps: MaybeWhole = None
     """Train until this many steps in all; default: those of the run."""
     trust: bool = False
     """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
-    callback: str | None = None
+    callback: MaybeText = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
-    log: Viewer | None = None
+    log: MaybeViewer = None
     """Write curves for a viewer while training: into RUN/tensorboard, or into wandb here; needs that extra."""
     running: RunOptions = field(default_factory=RunOptions)
 
