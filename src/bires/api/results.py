@@ -16,7 +16,7 @@ from bires.runs import run as reading
 from bires.runs.policies import Policy
 from bires.runs.tables import Table
 from bires.settings import config as configs
-from bires.settings.options import Target
+from bires.settings.options import Source, Target
 from bires.studies import reporting
 from bires.tools import evaluating, exporting, video
 from bires.tools.video import Played
@@ -87,10 +87,11 @@ class Run(reading.Run):
         out: str | os.PathLike[str] | None = None,
         project: str = "bires",
         member: int = 0,
-        episodes: int = 100,
+        episodes: int | None = None,
+        source: Source = "played",
     ) -> Path:
         """`bires.export` of this run."""
-        return export(self, to=to, out=out, project=project, member=member, episodes=episodes)
+        return export(self, to=to, out=out, project=project, member=member, episodes=episodes, source=source)
 
 
 RunLike = str | os.PathLike[str]
@@ -189,19 +190,23 @@ def export(
     out: str | os.PathLike[str] | None = None,
     project: str = "bires",
     member: int = 0,
-    episodes: int = 100,
+    episodes: int | None = None,
+    source: Source = "played",
     trust: bool = False,
 ) -> Path:
     """Writes runs for other programs, and returns the folder: nothing is uploaded.
 
     ``to="tensorboard"`` and ``"wandb"`` (offline) get the curves of all members. ``"hub"`` is a folder for a model hub,
-    with the policy of one ``member``, a card and curves. ``"minari"`` is a dataset of ``episodes`` that the member's
-    policy plays. The last two take one run. ``trust``: see `load`.
+    with the policy of one ``member``, a card and curves. ``"minari"`` is a dataset of ``episodes``: by default 100 that
+    the member's policy plays; with ``source="replay"`` those of its training that its replay holds. The last two take
+    one run. ``trust``: see `load`.
     """
     configs.proper("to", to, Target)
     where = None if out is None else folder("out", out)
-    numbers = (configs.proper("member", member, int), configs.proper("episodes", episodes, int))
-    return exporting.export(opened(runs, trust), exporting.ExportRequest(to, where, project, *numbers)).path
+    configs.proper("source", source, Source)
+    count = None if episodes is None else configs.proper("episodes", episodes, int)
+    request = exporting.ExportRequest(to, where, project, configs.proper("member", member, int), count, source)
+    return exporting.export(opened(runs, trust), request).path
 
 
 def opened(runs: RunLike | Iterable[RunLike], trust: bool = False) -> list[reading.Run]:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import tyro
 
-from bires.cli.output import MaybePath
+from bires.cli.output import MaybePath, MaybeWhole
 from bires.settings.config import Whole
-from bires.settings.options import Target
+from bires.settings.options import Source, Target
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,11 @@ class Export:
     project: str = "bires"
     """The W&B project."""
     member: Whole = 0
-    """The member whose policy goes to a hub or plays for a dataset."""
-    episodes: Whole = 100
-    """Episodes of a dataset."""
+    """The member whose policy goes to a hub or whose episodes make a dataset."""
+    episodes: MaybeWhole = None
+    """Episodes of a dataset; default: 100 that are played, or all whole ones of the replay."""
+    source: Source = "played"
+    """A dataset's episodes: `played` by the trained policy without noise, or those of its training (`replay`)."""
     trust: bool = False
     """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
 
@@ -69,7 +71,7 @@ class Export:
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
-        request = ExportRequest(self.to, self.out, self.project, self.member, self.episodes)
+        request = ExportRequest(self.to, self.out, self.project, self.member, self.episodes, self.source)
         print(printable(export(opened(self.runs, self.trust), request, print).advice, "\n"))
         return 0
 

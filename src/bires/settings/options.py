@@ -13,6 +13,8 @@ Viewer = Literal["tensorboard", "wandb"]
 """Where curves may go while a run is under way."""
 Target = Literal["tensorboard", "wandb", "hub", "minari"]
 """What a run may be exported to."""
+Source = Literal["played", "replay"]
+"""Where the episodes of a dataset come from: a trained policy plays them, or they are those of its training."""
 
 
 @dataclass(frozen=True)

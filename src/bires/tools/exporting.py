@@ -10,7 +10,7 @@ from pathlib import Path
 from bires.analysis import export as viewers
 from bires.errors import UserError
 from bires.runs.run import Run
-from bires.settings.options import Target
+from bires.settings.options import Source, Target
 from bires.tools import hub, minari
 
 PLACES: dict[Target, str] = {"tensorboard": "tensorboard", "wandb": ".", "hub": "hub", "minari": "minari"}
@@ -24,7 +24,9 @@ class ExportRequest:
     out: Path | None = None
     project: str = viewers.PROJECT
     member: int = 0
-    episodes: int = 100
+    episodes: int | None = None
+    """Of a dataset; None: 100 that are played, or all that the replay holds."""
+    source: Source = "played"
 
 
 @dataclass(frozen=True)
@@ -46,4 +48,4 @@ def export(runs: Sequence[Run], request: ExportRequest, say: Callable[[str], obj
     if request.to == "hub":
         made = hub.to_hub(runs[0], out, request.member, say)
         return Exported(made, f"{made}; upload it with `hf upload USER/NAME {shlex.quote(str(made))}`")
-    return Exported(out, minari.to_minari(runs[0], out, request.member, request.episodes))
+    return Exported(out, minari.to_minari(runs[0], out, request.member, request.episodes, request.source))

@@ -1,8 +1,4 @@
-"""A Minari dataset of whole episodes, played by a trained policy.
-
-The replay of a checkpoint is not taken: it begins and ends within episodes, and under the paper's protocol it does not
-tell a time limit from a true end.
-"""
+"""A Minari dataset of whole episodes: played by a trained policy, or those of its training."""
 
 from __future__ import annotations
 
@@ -24,49 +20,67 @@ from bires.errors import UserError
 from bires.runs.folder import commit
 from bires.runs.run import Run
 from bires.settings import grid
+from bires.settings.options import Source
 from bires.settings.recipes import recipe_of
 from bires.settings.validation import MOST_EPISODES, require_count
 from bires.tools.playing import Episode, player
+from bires.tools.replaying import replayed
 from bires.types import Space
 
 PLACE = "MINARI_DATASETS_PATH"
 """The environment variable by which Minari finds datasets."""
+PLAYED = 100
+"""Episodes that a policy plays, unless another number is given."""
 
 
-def to_minari(run: Run, out: Path, member: int, episodes: int) -> str:
-    """Plays whole, noise-free episodes and writes them as a dataset; returns what to type to load it."""
+def to_minari(run: Run, out: Path, member: int, episodes: int | None, source: Source) -> str:
+    """Writes whole episodes as a dataset; returns what to type to load it.
+
+    ``episodes``: how many; None: `PLAYED` of them, or all that the replay holds.
+    """
     try:
         minari: Any = importlib.import_module("minari")
         importlib.import_module("h5py")
     except ImportError as error:
         raise UserError(f"--to minari needs a package ({error}): `pip install 'bires[minari]'`.") from error
-    require_count("episodes", episodes, MOST_EPISODES)
-    with player(run, member) as one:
-        played = [one.play(number) for number in range(episodes)]
-        buffer = [as_buffer(minari, number, episode, one.environment) for number, episode in enumerate(played)]
-        space, actions, step = one.environment.space, one.environment.action_space, one.step
-    who, name = grid.members(run.config)[member], dataset_name(run, member)
-    count = f"{episodes} whole episode{'s' if episodes > 1 else ''}"
-    about = (
-        f"{count} of {run.config.task}, played without exploration noise by the policy of {who.label} "
-        f"(seed {who.seed}, member {member}) at step {step}. It is not the replay of its training. Observations are "
-        "flat vectors, in the order of their keys."
-    )
+    if episodes is not None:
+        require_count("episodes", episodes, MOST_EPISODES)
+    if source == "replay":
+        environment, found, step = replayed(run, member, episodes)
+    else:
+        environment, found, step = played(run, member, PLAYED if episodes is None else episodes)
+    who, name = grid.members(run.config)[member], dataset_name(run, member, source)
+    count = f"{len(found)} whole episode{'s' if len(found) > 1 else ''}"
+    whose = f"{who.label} (seed {who.seed}, member {member})"
+    how = {
+        "played": f"played without exploration noise by the policy of {whose} at step {step}. It is not the replay of "
+        "its training",
+        "replay": f"of the training of {whose} up to step {step}, with its exploration, in order: the newest that its "
+        "replay holds",
+    }
+    about = f"{count} of {run.config.task}, {how[source]}. Observations are flat vectors, in the order of their keys."
+    buffer = [as_buffer(minari, number, episode, environment) for number, episode in enumerate(found)]
     with written_to(out), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that authors, links and environments may be named
         shutil.rmtree(out / name, ignore_errors=True)
         minari.create_dataset_from_buffers(
             dataset_id=name,
             buffer=buffer,
-            env=environment_of(run, space),
-            observation_space=box_of(space),
-            action_space=actions,
+            env=environment_of(run, environment.space),
+            observation_space=box_of(environment.space),
+            action_space=environment.action_space,
             algorithm_name=who.label,
             code_permalink=commit(),
             description=about,
             jpeg_encoding=False,
         )
     return f"{out / name}: {about}\nLoad it: {PLACE}={out}, then minari.load_dataset({name!r})"
+
+
+def played(run: Run, member: int, episodes: int) -> tuple[Environment, list[Episode], int]:
+    """Noise-free episodes of a member at the newest checkpoint; its environment, and the step."""
+    with player(run, member) as one:
+        return one.environment, [one.play(number) for number in range(episodes)], one.step
 
 
 def as_buffer(minari: Any, number: int, episode: Episode, environment: Environment) -> Any:
@@ -101,12 +115,12 @@ def environment_of(run: Run, space: Space) -> Any:
     return made if same else None
 
 
-def dataset_name(run: Run, member: int) -> str:
+def dataset_name(run: Run, member: int, source: Source) -> str:
     """(namespace/environment/name-version) of characters that Minari accepts."""
     who = grid.members(run.config)[member]
     plain = [text.replace(".", "_") for text in (run.config.task, who.label)]
     task, label = (re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-") for text in plain)
-    return f"bires/{task}/{label}-member-{member}-v0"
+    return f"bires/{task}/{label}-member-{member}{'-replay' * (source == 'replay')}-v0"
 
 
 @contextmanager
