@@ -6,11 +6,13 @@
 
 Every population has a process with its share of the cores, as in `bires reproduce`. All of a group first step their
 simulators, for some seconds at the same time, then train, for as long. Prints a row per task and the sums as JSON.
+With --wait the processes do not spin while they wait for an NVIDIA GPU: they yield their core, or sleep.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -24,10 +26,22 @@ from bires.studies import capacity
 from bires.studies.records import MODEL_FREE
 
 PHASES = ("environments", "steps")
+WAITS = {"spin": 1, "yield": 2, "sleep": 4}
+"""How a process waits for a GPU → the flag of CUDA's driver."""
 
 
-def serve(task: str, seeds: int) -> None:
+def wait_by(flag: int) -> None:
+    """Makes this process's CUDA context wait in a certain way; XLA takes the context that is there."""
+    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    failed = cuda.cuInit(0) or cuda.cuDevicePrimaryCtxSetFlags_v2(0, flag)
+    if failed or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
+        raise SystemExit("CUDA's driver does not take the flag; leave out --wait")
+
+
+def serve(task: str, seeds: int, wait: str | None) -> None:
     """A population; for each phase and number of seconds that it reads, it prints how many steps per second it made."""
+    if wait is not None:
+        wait_by(WAITS[wait])
     from bires.machine import hardware
     from bires.settings.keywords import make_config
     from bires.tools.bench import measure
@@ -54,10 +68,11 @@ def rate(work: Any, seconds: float) -> float:
     return done / passed
 
 
-def measured(tasks: Sequence[str], machine: capacity.Machine, slots: int, seconds: float, seeds: int) -> list[Any]:
+def measured(tasks: Sequence[str], machine: capacity.Machine, slots: int, options: argparse.Namespace) -> list[Any]:
     """One row for each task of a group that runs at the same time."""
     variables = {**machine.variables, "BIRES_CORES": str(capacity.cores_each(machine, slots))}
-    command = [sys.executable, "-m", "benchmarks.together", "--seeds", str(seeds), "--serve"]
+    command = [sys.executable, "-m", "benchmarks.together", "--seeds", str(options.seeds)]
+    command += [*(["--wait", options.wait] if options.wait else []), "--serve"]
     processes = [
         subprocess.Popen(
             [*command, task],
@@ -71,7 +86,7 @@ def measured(tasks: Sequence[str], machine: capacity.Machine, slots: int, second
     try:
         for process in processes:
             assert answer(process) == "ready"
-        found = {phase: [float(text) for text in asked(processes, f"{phase} {seconds}\n")] for phase in PHASES}
+        found = {phase: [float(text) for text in asked(processes, f"{phase} {options.seconds}\n")] for phase in PHASES}
     finally:
         for process in processes:
             process.stdin.close()  # type: ignore[union-attr]
@@ -103,10 +118,11 @@ def main() -> None:
     parser.add_argument("--task", nargs="+", default=[*DMCONTROL, *MUJOCO])
     parser.add_argument("--seconds", type=float, default=8.0, help="of each phase")
     parser.add_argument("--seeds", type=int, default=5, help="of each of the two algorithms")
+    parser.add_argument("--wait", choices=WAITS, help="how processes wait for a GPU; default: as CUDA chooses")
     parser.add_argument("--serve", metavar="TASK", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.seeds)
+        serve(options.serve, options.seeds, options.wait)
     else:
         compare(options)
 
@@ -117,7 +133,7 @@ def compare(options: argparse.Namespace) -> None:
     slots = min(len(options.task), options.at_once or capacity.default_count(machine, 2 * options.seeds))
     rows = []
     for start in range(0, len(options.task), slots):
-        group = measured(options.task[start : start + slots], machine, slots, options.seconds, options.seeds)
+        group = measured(options.task[start : start + slots], machine, slots, options)
         rows += group
         for row in group:
             shown = f"{row['environments']:9,.0f} {row['steps']:9,.0f} {row['share']:5.0%}"

@@ -61,22 +61,28 @@ def best_rates(works: Sequence[Callable[[int], None]], per_call: float, seconds:
 
 
 def sgemm_peak(seconds: float) -> float:
-    """FLOP/s of a large single-precision matrix product: with all cores, or on the first accelerator."""
+    """FLOP/s of a large single-precision matrix product: with all cores, or on the first accelerator.
+
+    On a CPU it is the best of NumPy's and XLA's: which library has the faster kernels depends on the processor.
+    """
     on_cpu = jax.default_backend() == "cpu"
     size = 2048 if on_cpu else 8192
-    a: Any = np.random.default_rng(0).standard_normal((size, size), np.float32)
-    if not on_cpu:
-        a = jax.device_put(a)
+    a = np.random.default_rng(0).standard_normal((size, size), np.float32)
     b = a.T.copy()
-    multiply = np.matmul if on_cpu else jax.jit(lambda a, b: jnp.matmul(a, b, precision="float32"))
+    device = jax.device_put((a, b))
+    multiply = jax.jit(lambda a, b: jnp.matmul(a, b, precision="float32"))
 
-    def work(count: int) -> None:
+    def by_numpy(count: int) -> None:
         for _ in range(count):
-            product: Any = multiply(a, b)
-        if not on_cpu:
-            product.block_until_ready()
+            np.matmul(a, b)
 
-    return best_rate(work, 2.0 * size**3, seconds)
+    def by_xla(count: int) -> None:
+        for _ in range(count):
+            product = multiply(*device)
+        product.block_until_ready()
+
+    ways = (by_numpy, by_xla) if on_cpu else (by_xla,)
+    return max(best_rate(work, 2.0 * size**3, seconds / len(ways)) for work in ways)
 
 
 def update_flops(space: Space, config: Config) -> float | None:
