@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from bires.analysis import summary
 from bires.analysis.curves import Panel, collect
 from bires.analysis.intervals import Estimate
@@ -28,6 +30,8 @@ from bires.studies.records import STUDIES
 from bires.studies.reporting import about
 
 BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+FEW = 3
+"""As many compared kinds, or more, get no sentences about each."""
 MANY = 20
 """More totals than this do not go onto a page."""
 JUDGED_AS = {"learning": "auc", "planning": "oracle"}
@@ -137,7 +141,50 @@ def claims_block(name: str, panels: Sequence[Panel]) -> str:
     ]
     waiting = len(found.claims) - (len(lines) - 2)
     notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
-    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in notes)])
+    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in [*task_notes(panels), *notes])])
+
+
+def task_notes(panels: Sequence[Panel]) -> list[str]:
+    """On which tasks each kind is ahead of its baseline or behind it, and what Q believes; only of few kinds."""
+    gains = summary.find(panels).gains()
+    return [note for kind in gains for note in notes_of(kind, panels)] if len(gains) < FEW else []
+
+
+def notes_of(kind: str, panels: Sequence[Panel]) -> list[str]:
+    """The same for one kind."""
+    pairs = [pair for panel in panels if (pair := with_baseline(panel, kind)) is not None]
+    ahead = [row.task for _, row in pairs if row.difference and row.difference.low > 0]
+    behind = [row.task for _, row in pairs if row.difference and row.difference.high < 0]
+    notes = [
+        f"Of {len(pairs)} tasks the interval of {kind}'s difference of scores is above zero on {listed(ahead)}, and "
+        f"below it on {listed(behind)}."
+    ]
+    too_high = np.array([[excess(base), excess(row)] for base, row in pairs], float)
+    if len(too_high := too_high[~np.isnan(too_high).any(1)]):
+        base, other = (too_high > 0).sum(0)
+        nearer = (abs(too_high[:, 1]) < abs(too_high[:, 0])).sum()
+        notes.append(
+            f"Q is above what returns make likely on {base} of {len(too_high)} tasks with {pairs[0][0].kind}, and on "
+            f"{other} with {kind}, which is nearer to it on {nearer}."
+        )
+    return notes
+
+
+def with_baseline(panel: Panel, kind: str) -> tuple[summary.Row, summary.Row] | None:
+    """The rows of a kind's baseline and of the kind, where both ran."""
+    rows = {row.kind: row for row in summary.summarise(panel)}
+    curves = {curves.label: curves for curves in panel.kinds}
+    base = panel.base_of(curves[kind]) if kind in curves else None
+    return (rows[base.label], rows[kind]) if base is not None and rows[kind].difference is not None else None
+
+
+def excess(row: summary.Row) -> float:
+    """By how much Q is above what the returns make likely; nan where that is not known."""
+    return np.nan if row.q is None or row.q_expected is None else row.q - row.q_expected
+
+
+def listed(names: Sequence[str]) -> str:
+    return f"{len(names)} ({', '.join(names)})" if names else "none"
 
 
 def totals_lines(panels: Sequence[Panel]) -> list[str]:
