@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bires.linear import exact, problems
+from bires.linear.algorithms import learn_expected
 from bires.linear.dynamics import eigenvalues, fixed_point, largest_step, mean_dynamics, outlook, radius
 from bires.linear.eta import best_eta, margin, stable_etas
 from bires.linear.methods import GTD2, RG, RG1, TD, TDC, Method, ra
+from bires.linear.stability import spiral_drift
+from bires.linear.values import spiral
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
@@ -126,3 +131,29 @@ def test_gradient_td_converges_where_td_diverges() -> None:
     assert not outlook(given, TD).converges
     for algorithm in (GTD2, TDC, replace(TDC, ratio=4.0)):
         assert outlook(given, algorithm).converges
+
+
+def test_the_spiral_is_that_of_tsitsiklis_and_van_roy() -> None:
+    """dV/dw = Q V + 0.05 V, so V turns in the plane of values that add up to 0, and grows."""
+    Q = np.array([[1.0, 0.5, 1.5], [1.5, 1.0, 0.5], [0.5, 1.5, 1.0]])
+    for w in (-2.0, 0.0, 3.0):
+        V, slope = jax.jvp(lambda w: spiral(w, jnp.eye(3)), (w,), (1.0,))
+        np.testing.assert_allclose(slope, Q @ np.asarray(V) + 0.05 * np.asarray(V), atol=1e-5)
+        assert float(V.sum()) == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.4, 1.0])
+def test_the_drift_on_the_spiral_is_what_a_small_update_does(eta: float) -> None:
+    given, alpha = problems.turning(), 1e-3
+    start, after = learn_expected(given, ra(eta), (alpha,), 1, value=spiral, params=jnp.zeros(()))[0]
+    grown = np.log(np.linalg.norm(after) / np.linalg.norm(start)) / 0.05  # ‖V‖ = exp(0.05 w) ‖V(0)‖
+    assert grown / alpha / (start @ start) == pytest.approx(spiral_drift(given, eta), rel=0.02, abs=1e-4)
+
+
+def test_only_a_large_eta_holds_the_spiral() -> None:
+    """By hand, with ⟨V, RV⟩ = −½ ‖V‖² for the turn R of the states: the drifts of TD and of RG."""
+    given, gamma = problems.turning(0.9), 0.9
+    at_td = (3 * gamma / 8 - 0.05 * (1 - gamma / 4)) / 3
+    at_rg = -0.05 * ((1 - gamma / 2) ** 2 + gamma**2 / 4 + (1 - gamma / 2) * gamma / 2) / 3
+    assert spiral_drift(given, 0.0) == pytest.approx(at_td, rel=1e-5)
+    assert spiral_drift(given, 1.0) == pytest.approx(at_rg, rel=1e-5)

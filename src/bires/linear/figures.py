@@ -219,6 +219,34 @@ def draw_divergence(v: Verdict) -> Any:
     return figure
 
 
+def draw_nonlinear(v: Verdict) -> Any:
+    figure, axes = panels(2)
+    lines(axes[0], v.tables["curves"], "step", "median", "algorithm")
+    axes[0].set_yscale("log")
+    axes[0].set_ylim(0.2, 1e3)
+    label(axes[0], "values on a spiral, three states, on-policy", "expected update", "RMSVE")
+    axes[1].plot(column(v.tables["drift"], "eta"), column(v.tables["drift"], "drift"), color=BLUE)
+    axes[1].axhline(0.0, color=BLACK, linewidth=1)
+    label(axes[1], "exact: values shrink below 0", "η", "drift of RA(η)", None)
+    return figure
+
+
+def draw_improved(v: Verdict) -> Any:
+    figure, axes = panels(2, 4.2)
+    rows = v.tables["points"]
+    families = names(rows, "family")
+    titles = {"agreement": "share of states improved as by exact values", "lost": "value lost by the improved policy"}
+    for ax, (quantity, title) in zip(axes, titles.items(), strict=True):
+        for i, (name, color) in enumerate((("TD", BLUE), ("RG", RED))):
+            seen = [np.array(column(rows, f"{quantity} {name}", family=family), float) for family in families]
+            errors = [2 * one.std(ddof=1) / np.sqrt(len(one)) for one in seen]
+            at = np.arange(len(families)) + 0.12 * (2 * i - 1)
+            ax.errorbar(at, [one.mean() for one in seen], errors, fmt="os"[i], color=color, label=name, capsize=3)
+        ax.set_xticks(range(len(families)), [family.replace(" with ", "\nwith ") for family in families])
+        label(ax, "mean ± two standard errors", "", title)
+    return figure
+
+
 def draw_eta(v: Verdict) -> Any:
     figure, axes = panels(2)
     rows = [r for r in v.tables["rates"] if r["rate"] > 0]
@@ -269,6 +297,8 @@ FIGURES: dict[str, Callable[[Verdict], Any]] = {
     "neural": draw_neural,
     "baird": draw_divergence,
     "w2w": draw_divergence,
+    "nonlinear": draw_nonlinear,
+    "improved": draw_improved,
     "eta": draw_eta,
     "targets": draw_targets,
     "noise": draw_noise,

@@ -157,6 +157,15 @@ def ring(states: int = 10, noise: float = 0.0, gamma: float = 0.9, quiet: int = 
     return problem(f"ring, noise {noise:g}", P, r, gamma, np.eye(states))
 
 
+def turning(gamma: float = 0.9) -> Problem:
+    """Three states in a circle; each step stays or goes on, with probability ½. All rewards are 0, so v = 0.
+
+    With values on a spiral (`bires.linear.values.spiral`), Tsitsiklis and Van Roy's example of divergence (1997).
+    """
+    P = 0.5 * (np.eye(3) + np.roll(np.eye(3), 1, axis=0))
+    return problem("three turning states", P, np.zeros((3, 3)), gamma, np.eye(3))
+
+
 def random_mdp(
     seed: int, states: int = 8, actions: int = 2, features: int = 3, gamma: float = 0.9, *, off_policy: bool = False
 ) -> Problem:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bires.linear import exact
-from bires.linear.algorithms import learn
+from bires.linear.algorithms import learn, learn_expected
 from bires.linear.claims import FULL, LabScale, Table, Verdict
 from bires.linear.control import (
     GREEDY_GQ,
@@ -21,7 +23,12 @@ from bires.linear.eta import best_eta, margin, stable_etas
 from bires.linear.four_rooms import four_rooms
 from bires.linear.mdp import Array, Problem
 from bires.linear.methods import GTD2, RG, TD, TDC, ra
-from bires.linear.problems import baird_star, boyan_chain, random_walk, rough_mdp, w_to_2w
+from bires.linear.problems import baird_star, boyan_chain, random_walk, rough_mdp, turning, w_to_2w
+from bires.linear.values import spiral
+
+PLACEMENTS = ("res", "to", "ot", "tt", "bi")
+SLOW = 0.01
+"""τ of the target networks here."""
 
 
 def growth(errors: Array) -> float:
@@ -118,6 +125,43 @@ def two_states(scale: LabScale = FULL) -> Verdict:
     )
 
 
+def nonlinear(scale: LabScale = FULL) -> Verdict:
+    """Values on a spiral, on-policy: the error of expected updates, and the exact drift of RA(η) against η."""
+    given, steps = turning(), scale.steps // 2
+    methods = (TD, ra(0.5), ra(0.95), RG, ra(0.0, "to", SLOW), ra(0.05, "bi", SLOW))
+    names = {"to(0)": "td, target network", "bi(0.05)": "bi(0.05), target network"}
+    errors: dict[str, Array] = {}
+    for method in methods:
+        values = learn_expected(given, method, (0.3,), steps, every=steps // 100, value=spiral, params=jnp.zeros(()))
+        errors[names.get(method.name, method.name)] = exact.rmsve(given, values)
+    growths = {name: growth(seen) for name, seen in errors.items()}
+    drifts: Table = [{"eta": float(eta), "drift": spiral_drift(given, float(eta))} for eta in np.linspace(0.0, 1.0, 41)]
+    at_td, at_rg = drifts[0]["drift"], drifts[-1]["drift"]
+    threshold = at_td / (at_td - at_rg)
+    grow = ("TD", "RA(0.5)", *names.values())
+    return Verdict(
+        "nonlinear",
+        "With nonlinear values TD can diverge on-policy; RG, and RA with η large enough, do not.",
+        "Tsitsiklis & Van Roy 1997",
+        at_rg < 0 < at_td
+        and min(growths[name] for name in grow) > 1.2
+        and max(growths[name] for name in ("RA(0.95)", "RG")) < 1.0,
+        {"smallest stable η": threshold, "drift of TD": at_td, "drift of RG": at_rg}
+        | {f"growth of RMSVE in the second half, {name}": value for name, value in growths.items()},
+        {"curves": [row for n, e in errors.items() for row in error_rows(n, e, steps // 100)], "drift": drifts},
+    )
+
+
+def spiral_drift(given: Problem, eta: float) -> float:
+    """dw / ‖V‖² of RA(η)'s expected update with V(w) on the spiral: the same for every w. Above 0, values grow.
+
+    E[δ (∇v(s) − ηγ ∇v(s'))] = (GV − V)ᵀ D (V' − η G V')
+    """
+    V, slope = (np.asarray(values) for values in jax.jvp(lambda w: spiral(w, jnp.asarray(given.X)), (0.0,), (1.0,)))
+    G = exact.discounted_successors(given)
+    return float((G @ V - V) @ (exact.weighting(given) * (slope - eta * G @ slope)) / (V @ V))
+
+
 def which_eta(scale: LabScale = FULL) -> Verdict:
     """Stable intervals and fastest η on named problems, and the smallest stable η of random MDPs where TD diverges."""
     named = [random_walk(19), boyan_chain(), four_rooms("coordinates", "random"), baird_star(), baird_star(0.95)]
@@ -157,11 +201,6 @@ def which_eta(scale: LabScale = FULL) -> Verdict:
         measured,
         {"rates": curves, "needed": needed},
     )
-
-
-PLACEMENTS = ("res", "to", "ot", "tt", "bi")
-SLOW = 0.01
-"""τ of the target networks here."""
 
 
 def targets(scale: LabScale = FULL) -> Verdict:

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
-from bires.linear import claims, figures, relatives, speed, stability
+from bires.linear import claims, figures, improvement, relatives, speed, stability
 from bires.linear.claims import FULL, QUICK, LabScale, Table, Verdict
 
 CLAIMS: tuple[Callable[[LabScale], Verdict], ...] = (
@@ -16,12 +16,14 @@ CLAIMS: tuple[Callable[[LabScale], Verdict], ...] = (
     claims.upper,
     claims.learnable,
     claims.tradeoff,
+    improvement.improved,
     speed.slower,
     speed.cancellation,
     speed.rooms,
     speed.neural_slower,
     stability.baird,
     stability.two_states,
+    stability.nonlinear,
     stability.which_eta,
     stability.targets,
     claims.bias,

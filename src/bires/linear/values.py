@@ -1,4 +1,4 @@
-"""Two kinds of value function: linear in the features, and a small neural network on them."""
+"""Three kinds of value function: linear in the features, a small neural network on them, and a spiral."""
 
 from __future__ import annotations
 
@@ -34,3 +34,20 @@ def neural_params(key: jax.Array, features: int, hidden: int = 16) -> Params:
         "w2": jax.random.normal(second, (hidden,)) / jnp.sqrt(hidden),
         "b2": jnp.zeros(()),
     }
+
+
+GROWTH = 0.05
+"""How fast the values of the spiral grow with its parameter."""
+TURN = 0.75**0.5
+"""How fast they turn."""
+AXES = ((1.0, -0.5, -0.5), (0.0, TURN, -TURN))
+"""Two orthogonal vectors of values, of the same length, in which no state is above or below the others on average."""
+
+
+def spiral(w: Params, x: jax.Array) -> jax.Array:
+    """v(x) = xᵀ V(w), V(w) = exp(0.05 w) (cos(θw) a + sin(θw) b), θ = √3 / 2: one parameter turns three values.
+
+    dV/dw = Q V + 0.05 V, with the matrix Q of Tsitsiklis and Van Roy (1997).
+    """
+    a, b = jnp.asarray(AXES)
+    return jnp.exp(GROWTH * w) * jnp.dot(x, jnp.cos(TURN * w) * a + jnp.sin(TURN * w) * b)
