@@ -158,6 +158,24 @@ def test_a_rule_of_the_users_own_is_found_by_its_module(tmp_path, monkeypatch):
         rules.get("my_rules:whole")
 
 
+def test_a_name_means_one_rule(tmp_path, monkeypatch):
+    """Neither a module without such a rule nor one with another of that name gets the package's."""
+    text = "from bires.rules import Delta, Rule\n{} = Rule(Delta(True, False), Delta(True, True), True)\n"
+    (tmp_path / "taken.py").write_text(text.format("bi"))
+    (tmp_path / "first.py").write_text(text.format("twice"))
+    (tmp_path / "second.py").write_text(text.format("twice").replace("True, True), True", "False, True), True"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rules, "RULES", dict(RULES))
+    with pytest.raises(UserError, match="There is a rule 'bi' already: the paper's"):
+        rules.get("taken:bi")
+    with pytest.raises(UserError, match="first has no rule 'bi'; the package's own is --rule bi"):
+        rules.get("first:bi")
+    rules.get("first:twice")
+    assert rules.get("first:twice") == rules.get("twice")
+    with pytest.raises(UserError, match="There is a rule 'twice' already: your own, from first"):
+        rules.get("second:twice")
+
+
 def test_unknown_rule_names_the_nearest():
     with pytest.raises(UserError, match=r"Unknown rule 'bii'.*'bi'"):
         rules.get("bii")

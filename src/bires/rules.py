@@ -49,6 +49,8 @@ class Ahead(NamedTuple):
     """h(s, a), a learned estimate of the error, for rules that are `estimated`."""
     least: jax.Array | None = None
     """The smaller successor value, for rules that are `cautious`; None: the smaller of the two networks' values."""
+    discount: jax.Array | None = None
+    """That of the transition to ``succ``, where it is another one than that of the batch."""
 
 
 class Delta(NamedTuple):
@@ -131,7 +133,8 @@ class Rule:
         read = ahead or Ahead(online, target, online.succ)
         delta_b, push = self.errors(online, target, reward, discount, eta, read)
         backward = -stop_gradient(delta_b) * online.pred
-        return backward, None if push is None else stop_gradient(push) * discount * read.succ
+        ahead_by = discount if read.discount is None else read.discount
+        return backward, None if push is None else stop_gradient(push) * ahead_by * read.succ
 
     def errors(
         self,
@@ -192,6 +195,12 @@ def least_weight(along: jax.Array, square: jax.Array) -> jax.Array:
     return against / jnp.maximum(against + square, 1e-30)
 
 
+def compares(rule: Rule) -> bool | jax.Array:
+    """Whether a rule holds the two networks' successor values against each other."""
+    flags = [flag for flag in (rule.cautious, rule.convergent) if some(flag)]
+    return flags[0] if len(flags) == 1 else flags[0] | flags[1] if flags else False
+
+
 def semi_gradient(pred: bool, succ: bool) -> Rule:
     """A rule without a forward term: −δ ∇pred."""
     delta = Delta(pred, succ)
@@ -213,6 +222,10 @@ SUMMARIES: dict[str, str] = {}
 
 def define(name: str, rule: Rule, summary: str) -> None:
     """Adds a rule, with one line that says what it is."""
+    if RULES.get(name, rule) != rule:
+        raise UserError(
+            f"There is a rule {name!r} already: {SUMMARIES.get(name, 'your own')}. Give yours another name."
+        )
     RULES[name], SUMMARIES[name] = rule, summary
 
 
@@ -263,6 +276,8 @@ define(
 
 PAPER = ("td", "res", "to", "ot", "tt", "bi")
 """The rules of the paper."""
+OURS = frozenset(RULES)
+"""Those of the package."""
 
 
 def equation(rule: Rule) -> str:
@@ -298,7 +313,7 @@ def difference(delta: Delta) -> str:
 def get(name: str) -> Rule:
     """The rule of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
     module, _, short = name.rpartition(":")
-    if module and short not in RULES:
+    if module:
         load(module, short)
     if short not in RULES:
         raise unknown("rule", name, RULES, "See `bires list rules`; your own is MODULE:NAME.")
@@ -312,6 +327,8 @@ def load(module: str, name: str) -> None:
     found = getattr(import_users(module, "--rule"), name, None)
     if isinstance(found, Rule):
         define(name, found, f"your own, from {module}")
+    elif name in OURS:
+        raise UserError(f"{module} has no rule {name!r}; the package's own is --rule {name}, without a module.")
 
 
 def stack(rules: Iterable[Rule]) -> Rule:

@@ -9,10 +9,11 @@ import pytest
 
 import bires
 from bires import rules
-from bires.agents import ddpg, dqn
+from bires.agents import ddpg, dqn, optimisers
 from bires.agents.base import Design, Hyper, PlanningNumbers
-from bires.agents.networks import actor, choices, critic
-from bires.agents.slopes import ESTIMATE_DECAY, added
+from bires.agents.networks import actor, choices, critic, init_critic
+from bires.agents.optimisers import descend
+from bires.agents.slopes import ESTIMATE_DECAY, Estimating, added, estimate_slope
 from bires.planning import dyna
 from bires.planning.base import Planning, Use
 from bires.rules import PAPER, RULES
@@ -114,7 +115,7 @@ def test_bairds_weight_is_the_least_that_does_not_raise_the_residuals():
 
 
 def test_qrc_corrects_by_its_estimate_which_learns_the_error():
-    """Against a transcription: g = mean [−δ ∇Q(s, a) + γ h ∇Q(s', a')], and h's gradient with its weight decay."""
+    """Against a transcription: g = mean [−δ ∇Q(s, a) + γ h ∇Q(s', a')], and h's gradient, its last layer decayed."""
     state, (found, batch) = learner_of("qrc"), slope_of("qrc")
     d = GAMMA * batch.discount
     action = actor(state.actor, batch.next_observation)
@@ -133,11 +134,30 @@ def test_qrc_corrects_by_its_estimate_which_learns_the_error():
     np.testing.assert_allclose(flat(found.gradient), flat(jax.grad(pseudo)(state.critic)), atol=1e-5)
 
     def regression(params):
-        weights = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params))
         loss = 0.5 * (error - critic(params, batch.observation, batch.action)) ** 2
-        return jnp.mean(loss) + 0.5 * ESTIMATE_DECAY * weights
+        return jnp.mean(loss) + 0.5 * ESTIMATE_DECAY * jnp.sum(params.layers[-1].weight ** 2)
 
     np.testing.assert_allclose(flat(found.estimate), flat(jax.grad(regression)(state.estimate)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0])
+def test_the_estimate_learns_errors_of_the_size_that_agents_have(size):
+    """Weight decay of all layers made it a constant, whatever the error."""
+    rng = np.random.default_rng(0)
+    s, a = (jnp.asarray(rng.normal(size=(512, n)), jnp.float32) for n in (6, 2))
+    error = size * jnp.tanh(2 * s[:, 0] - s[:, 1])
+    params = init_critic(rng, 6, 2, (32, 32))
+
+    def step(carry, key):
+        params, adam = carry
+        at = jax.random.randint(key, (64,), 0, 512)
+        slope = estimate_slope(Estimating(params, lambda p: critic(p, s[at], a[at])), error[at])
+        return descend(slope, adam, params, jnp.float32(1e-3), jnp.array(True)), None
+
+    keys = jax.random.split(jax.random.key(0), 1500)
+    (params, _), _ = jax.lax.scan(step, (params, optimisers.init(params)), keys)
+    left = np.mean((np.asarray(critic(params, s, a)) - error) ** 2) / np.mean(error**2)
+    assert left < 0.15
 
 
 def test_minto_for_choices_takes_the_minimum_before_the_maximum():

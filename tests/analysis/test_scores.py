@@ -151,6 +151,32 @@ def test_values_with_entropy_are_not_held_against_returns(tmp_path):
     assert all(total.overestimation is None for total in totals(panels))
 
 
+@pytest.mark.parametrize("order", [("ddpg", "sac"), ("sac", "ddpg")])
+def test_each_agent_of_a_panel_is_judged_as_itself(tmp_path, order):
+    """Of SAC nothing is expected of Q, and what it learned makes no ratio of algorithms that learned nothing."""
+    levels = {"ddpg": 0.01, "bi-res-ddpg": 0.03, "sac": 500.0}
+    runs = [
+        make_run(
+            tmp_path / agent,
+            changed(PAIR, algorithm=("ddpg", "bi-res-ddpg") if agent == "ddpg" else ("sac",), batch=64, hidden=(8, 8)),
+            lambda m, step, steps: levels[m.algorithm] * (step > 0),
+        )
+        for agent in order
+    ]
+    (panel,) = collect(runs)
+    expected = {row.kind: row.q_expected is None for row in summarise(panel)}
+    assert expected == {"ddpg": False, "bi-res-ddpg(0.05)": False, "sac": True}
+    (total,) = [total for total in totals([panel]) if total.kind == "bi-res-ddpg(0.05)" and total.tasks == "all"]
+    assert (total.learned, total.median_improvement) == (0, None)
+
+
+def test_without_a_discount_nothing_is_expected_of_q(tmp_path):
+    config = changed(PAIR, algorithm=("ddpg",), gamma=(1.0,))
+    panels = collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])
+    assert [row.q_expected for row in summarise(panels[0])] == [None]
+    assert [total.overestimation for total in totals(panels)] == [None]
+
+
 @pytest.mark.parametrize("protocol", ["modern", "paper"])
 def test_q_is_compared_with_the_discounted_return(tmp_path, protocol):
     """Even rewards of 0.5 for 1000 steps (what `make_run` writes): 50 for an endless episode, less if it ends."""

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bires import rules
-from bires.agents import ddpg
+from bires.agents import critics as stacked
+from bires.agents import ddpg, td3
 from bires.agents.base import Design, Hyper, PlanningNumbers
 from bires.agents.networks import Actor, Critic, Dense, actor, critic
 from bires.agents.optimisers import init as adam
@@ -17,6 +18,7 @@ from bires.planning.base import Imagined, Planning, Use
 from bires.rules import RULES
 from bires.types import Space, Transition
 from tests import environments  # noqa: F401
+from tests.agents.test_actor_critics import design_of, hyper_of, learner_of
 from tests.helpers import ddpg_batch, ddpg_learner
 
 GAMMA, ETA = 0.5, 0.25
@@ -162,6 +164,31 @@ def test_mve_with_one_step_is_its_hand_written_loss(paper):
         found = slope_of(planner, state, hyper, batch, rollout)
         for a, b in zip(jax.tree.leaves(found.gradient), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_mves_term_of_the_real_transition_is_the_agents_own():
+    """Under the paper's protocol rollouts clip actions to the bounds (here ±0.4), and DDPG's targets do not."""
+    rng = np.random.default_rng(5)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
+    state = state._replace(target_actor=jax.tree.map(lambda x: 300 * x, state.target_actor))
+    bound = replace(ddpg.PARTS, clip=lambda action: jnp.clip(action, -0.4, 0.4))
+    planner = replace(planner_for(steps=0, horizon=1), make_parts=lambda key: bound)
+    first = mve.KIND.first(bound, jax.random.key(0), state, hyper_for(), batch, 1)
+    assert abs(actor(state.target_actor, batch.next_observation)).max() > 0.5
+    rollout = Imagined(first[None], jnp.zeros((1, 1, 8)), batch.observation[None, None])
+    found = mve.slope(planner, state, hyper_for(steps=0, horizon=1), batch, rollout)
+    plain = ddpg.critic_slope(state, hyper_for(), batch, rules.needs([RULES["td"]]))
+    np.testing.assert_allclose(found.delta, plain.delta, rtol=1e-5)
+
+
+def test_mve_td3s_term_of_the_real_transition_has_smoothed_actions():
+    design, key = design_of("td3", "td"), jax.random.key(3)
+    state, hyper, batch = learner_of("td3", design), hyper_of("td3", "td"), ddpg_batch(np.random.default_rng(2))
+    parts = td3.make_parts(design, key)
+    succ = mve.bootstrapped(parts, state, hyper, batch.next_observation)
+    delta = parts.slope(state, hyper, batch, design.needs).delta
+    pred = stacked.values(state.critics.params, batch.observation, batch.action)
+    np.testing.assert_allclose(delta, batch.reward + hyper.gamma * batch.discount * succ - pred, rtol=1e-4, atol=1e-6)
 
 
 def test_the_order_is_critic_actor_imagined_updates_targets():

@@ -1,7 +1,11 @@
 """The members that a configuration makes."""
 
+import pytest
+
+from bires.errors import UserError
 from bires.settings import grid
 from bires.settings.keywords import make_config
+from bires.settings.validation import validate
 
 FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
 
@@ -28,6 +32,16 @@ def test_numbers_a_member_does_not_use_do_not_split_it():
         ("mve-ddpg", None, None, 3),
     ]
     assert grid.members(config)[3].label == "res-dyna-ddpg(0.05)"
+
+
+@pytest.mark.parametrize("more", [{}, {"model": "learned"}, {"model": "oracle", "ensemble": 3}], ids=str)
+def test_an_eta_that_shrinks_where_models_disagree_needs_several(more):
+    config = make_config("Hopper", {"algorithm": "res-dyna-ddpg", "planning_trust": (0.0, 10.0), **more})
+    with pytest.raises(UserError, match="--planning-trust was given 0 10; it needs several learned models"):
+        validate(config)
+    validate(
+        make_config("Hopper", {"algorithm": "res-dyna-ddpg", "planning_trust": 10.0, "model": "learned", "ensemble": 3})
+    )
 
 
 def test_any_rule_may_plan_and_any_rule_may_be_planned_for():

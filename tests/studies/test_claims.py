@@ -94,6 +94,17 @@ def test_claims_of_failing_of_being_similar_and_of_the_best_eta(tmp_path):
     }  # fmt: skip
 
 
+def test_the_best_eta_is_open_with_one_seed_and_between_equals(tmp_path):
+    """A share of resamples said yes for one seed, and with five for one of two equal η in every tenth case."""
+    settings = {"algorithm": ("to-res-ddpg",), "eta": (0.0, 0.4)}
+    claim = claims.best_eta("to-res-ddpg", 0.0)
+    one = panels_of(tmp_path / "a", lambda m: 1.0 - m.eta, ("walker-stand",), **settings, seeds=1)
+    assert claim.measure(one).answer == "open"
+    luck = np.random.default_rng(0).normal(size=(5, 2))
+    five = panels_of(tmp_path / "b", lambda m: 5 + luck[m.seed, int(m.eta > 0)], ("walker-stand",), **settings)
+    assert claim.measure(five).answer == "open"
+
+
 def test_untrained_policies_are_alike_which_says_nothing(tmp_path):
     claim = claims.similar("bi-res-ddpg(0.05)", "ddpg")
     assert claim.measure(panels_of(tmp_path / "a", lambda member: 1.0)).answer == "yes"
@@ -330,7 +341,9 @@ def test_every_study_has_populations_that_can_be_trained():
         assert study.figure == "lab" or plan.jobs(name, "paper", plan.default_out(name, "paper"), {})
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize(
+    "name", [*BEYOND, *(name for name, study in STUDIES.items() if study.claims and name != "linear")]
+)
 def test_the_claims_of_a_study_find_the_curves_of_its_populations(name, tmp_path):
     """A label that no population has would be `no data` for ever."""
     few = {"steps": 400, "warmup": 10, "eval_every": 200, "seeds": 2}

@@ -102,6 +102,14 @@ class Slope(NamedTuple):
     """The weight of the forward term, where a rule adapts it."""
 
 
+class Second(NamedTuple):
+    """A second sample of what follows a batch, at which the forward term takes its gradient."""
+
+    observation: jax.Array
+    discount: jax.Array
+    """0 where the episode ended there, else 1."""
+
+
 Regression = Callable[[jax.Array], tuple[jax.Array, tuple[jax.Array, jax.Array]]]
 """Q's values → a loss, and (pred, δ) to report."""
 
@@ -111,8 +119,7 @@ class Parts:
     """The parts of an update, for planners, which change some of them: critic, actor, then targets."""
 
     slope: Callable[..., Slope]
-    """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``; and, if given, second
-    successors of the batch, at which the forward term takes its gradient."""
+    """learner, hyper, batch, needs → the critic's gradient under the rule of ``hyper``; with a `Second`, if given."""
     regress: Callable[[Learner, jax.Array, jax.Array, Regression], Slope] | None
     """learner, observations, actions, loss → the gradient of a loss of Q's values there; None: planners with a loss
     of their own cannot use the agent."""
@@ -126,6 +133,8 @@ class Parts:
     """learner, observations → the target policy's actions."""
     target_value: Callable[[Learner, jax.Array, jax.Array], jax.Array]
     """learner, observations, actions → the target network's values."""
+    bootstrap: Callable[[Learner, Hyper, jax.Array], jax.Array] | None = None
+    """learner, hyper, observations → the successor values of the rule `td`; None: target_value of target_action."""
     value: Callable[[Learner, jax.Array], jax.Array] = lambda learner, observation: observation[..., 0] * 0
     """learner, observations → the online network's values of the online policy there."""
     clip: Callable[[jax.Array], jax.Array] = lambda action: jnp.clip(action, -1.0, 1.0)

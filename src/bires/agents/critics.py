@@ -50,6 +50,8 @@ class NextAction(NamedTuple):
     bonus: jax.Array | float = 0.0
     observation: jax.Array | None = None
     """Where it is taken; None: in the successors of the batch."""
+    discount: jax.Array | None = None
+    """Of the transition there; None: the batch's."""
 
 
 class NextActions(NamedTuple):
@@ -132,8 +134,10 @@ def rule_slope(
     def ends(critics: Mlp) -> tuple[Values, Values, Ahead]:
         pred, succ, fresh = many(critics, [here, at(following.online), at(following.fresh)])
         online, online_ahead = values_of(pred, succ, following.online)
-        again = online_ahead if following.fresh is None else values_of(pred, fresh, following.fresh)[1]
-        return online, target, Ahead(online_ahead, target_ahead, again.succ)
+        if following.fresh is None:
+            return online, target, Ahead(online_ahead, target_ahead, online_ahead.succ)
+        again = values_of(pred, fresh, following.fresh)[1]
+        return online, target, Ahead(online_ahead, target_ahead, again.succ, discount=following.fresh.discount)
 
     estimating = None if estimate is None else Estimating(estimate, lambda params: values(params, *here))
     return slopes.rule_slope(ends, critics, hyper, batch, needs, estimating)

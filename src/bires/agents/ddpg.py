@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import optimisers
-from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Slope
+from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Second, Slope
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
 from bires.agents.optimisers import Averages, descend, soft_update
@@ -77,11 +77,11 @@ def both_ends(params: Critic, batch: Transition, next_action: Any, pred: bool, s
 
 
 def critic_slope(
-    state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs, second: jax.Array | None = None
+    state: DDPGLearner, hyper: Hyper, batch: Transition, needs: Needs, second: Second | None = None
 ) -> Slope:
     """The paper's critic update as a gradient (mean over the batch), with the online values and δ_b.
 
-    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    ``second``: where the forward term takes its gradient; None: in the successors of the batch.
     """
     target_action = actor(state.target_actor, batch.next_observation) if needs.target_succ else None
     target = both_ends(state.target_critic, batch, target_action, needs.target_pred, needs.target_succ)
@@ -91,7 +91,8 @@ def critic_slope(
         online = both_ends(params, batch, online_action, True, needs.online_succ)
         if second is None:
             return online, target, None
-        return online, target, Ahead(online, target, critic(params, second, actor(state.actor, second)))
+        seen, discount = second.observation, hyper.gamma * second.discount
+        return online, target, Ahead(online, target, critic(params, seen, actor(state.actor, seen)), discount=discount)
 
     estimating = None
     if state.estimate is not None:

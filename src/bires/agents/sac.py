@@ -27,6 +27,7 @@ from bires.agents.base import (
     Diagnostics,
     Hyper,
     Parts,
+    Second,
     Slope,
 )
 from bires.agents.critics import NextAction, NextActions
@@ -96,17 +97,19 @@ def critic_slope(
     hyper: Hyper,
     batch: Transition,
     needs: Needs,
-    second: jax.Array | None = None,
+    second: Second | None = None,
 ) -> Slope:
     """The critics' gradient under the rule of ``hyper``: one a' for both networks, and a fresh one for ∇succ if set.
 
-    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    ``second``: where the forward term takes its gradient; None: in the successors of the batch.
     """
     first, fresh = jax.random.split(key)
     drawn, again = soft(state, first, batch.next_observation), None
     if needs.forward and (design.own["fresh_action"] or second is not None):
-        seen = batch.next_observation if second is None else second
-        again = soft(state, fresh, seen)._replace(observation=seen)
+        seen = batch.next_observation if second is None else second.observation
+        again = soft(state, fresh, seen)._replace(
+            observation=seen, discount=None if second is None else hyper.gamma * second.discount
+        )
     following = NextActions(
         drawn if needs.target_succ else None,
         drawn if needs.online_succ else None,

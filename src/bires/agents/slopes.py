@@ -15,7 +15,8 @@ from bires.rules import Ahead, Needs, Values, least_weight, some
 from bires.types import Params, Transition
 
 ESTIMATE_DECAY = 1.0
-"""β, how much the weights of an estimate of the error are drawn to zero (Ghiassian et al. 2020)."""
+"""β, how much the last layer's weights of an estimate of the error are drawn to zero (Ghiassian et al. 2020, whose
+estimate is linear in features). In all layers, and with Adam, it would make every estimate a constant."""
 
 SMALLEST = 1e-30
 """In place of a squared norm of zero."""
@@ -125,13 +126,15 @@ def added(backward: Params, forward: Params, orthogonal: bool | jax.Array) -> Pa
 
 
 def estimate_slope(estimating: Estimating, delta: jax.Array) -> Params:
-    """The gradient of ½ (δ − h)², mean over the batch, and of ½ β ‖weights‖²."""
+    """The gradient of ½ (δ − h)², mean over the batch, and of ½ β ‖w‖², w the weights of h's last layer."""
 
     def loss(params: Params) -> jax.Array:
         return total(0.5 * (jax.lax.stop_gradient(delta) - estimating.values(params)) ** 2)
 
-    gradient = jax.grad(loss)(estimating.params)
-    return jax.tree.map(lambda g, w: g + ESTIMATE_DECAY * w, gradient, estimating.params)
+    gradient: Any = jax.grad(loss)(estimating.params)
+    *before, last = gradient.layers
+    decayed = last._replace(weight=last.weight + ESTIMATE_DECAY * estimating.params.layers[-1].weight)
+    return gradient._replace(layers=(*before, decayed))
 
 
 def improve(slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array) -> tuple[Trained, Diagnostics]:
@@ -150,7 +153,7 @@ def improve(slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array) ->
 
 
 def reached_first_layer(gradient: Any) -> jax.Array:
-    """Whether a gradient is finite: a value that is not finite anywhere in the network reaches the first layer.
+    """Whether a gradient is finite, by its first layer, which a value that is not finite reaches through active units.
 
     (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
     """

@@ -17,12 +17,12 @@ import numpy as np
 
 from bires.agents import critics as stacked
 from bires.agents import optimisers
-from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Slope
+from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Second, Slope
 from bires.agents.critics import NextAction, NextActions
 from bires.agents.networks import Mlp, init_mlp, mlp
 from bires.agents.optimisers import Averages, descend, soft_update
 from bires.agents.slopes import Trained, improve, reached_first_layer
-from bires.rules import Needs
+from bires.rules import Needs, compares
 from bires.types import Setting, Transition
 
 
@@ -64,17 +64,23 @@ def critic_slope(
     hyper: Hyper,
     batch: Transition,
     needs: Needs,
-    second: jax.Array | None = None,
+    second: Second | None = None,
 ) -> Slope:
     """The critics' gradient under the rule of ``hyper``; target, online and fresh next actions have their own noise.
 
-    ``second``: successors at which the forward term takes its gradient; None: those of the batch.
+    Rules that compare the two networks (`convergent`, `minto`) have the same noise for both: equal networks are equal.
+
+    ``second``: where the forward term takes its gradient; None: in the successors of the batch.
     """
     target, online, fresh = jax.random.split(key, 3)
+    if needs.cautious or needs.convergent:
+        online = jnp.where(compares(hyper.rule), target, online)
     draw, again = partial(smoothed, design), None
     if needs.forward and (design.own["fresh_action"] or second is not None):
-        seen = batch.next_observation if second is None else second
-        again = draw(fresh, hyper, state.actor, seen)._replace(observation=seen)
+        seen = batch.next_observation if second is None else second.observation
+        again = draw(fresh, hyper, state.actor, seen)._replace(
+            observation=seen, discount=None if second is None else hyper.gamma * second.discount
+        )
     following = NextActions(
         draw(target, hyper, state.target_actor, batch.next_observation) if needs.target_succ else None,
         draw(online, hyper, state.actor, batch.next_observation) if needs.online_succ else None,
@@ -127,6 +133,11 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
         targets=follow,
         target_action=lambda state, observation: policy(state.target_actor, observation),
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
+        bootstrap=lambda state, hyper, observation: stacked.smallest(
+            state.target_critics,
+            observation,
+            smoothed(design, jax.random.split(noise, 3)[0], hyper, state.target_actor, observation).action,
+        ),
         value=lambda state, observation: stacked.smallest(
             state.critics.params, observation, policy(state.actor, observation)
         ),

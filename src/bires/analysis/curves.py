@@ -90,6 +90,10 @@ class Curves:
     """Members that a callback or a search ended; their curves go on as they ended."""
     failed: int
     """Members whose environments raised; the same holds of their curves."""
+    agent: str
+    """The name of its agent."""
+    gamma: float
+    """γ of its first member; where several vary, kinds differ in it."""
 
     @property
     def diverged(self) -> int:
@@ -249,7 +253,10 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         frozenset(rows[0]["varied"]),
         q,
         lengths,
-        *(sum(row["status"] == status for row in there) for status in ("stopped", "failed")),
+        stopped=sum(row["status"] == "stopped" for row in there),
+        failed=sum(row["status"] == "failed" for row in there),
+        agent=rows[0]["agent"],
+        gamma=float(rows[0]["gamma"]),
     )
 
 

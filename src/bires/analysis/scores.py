@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bires.agents import registry
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.statistics import matrix
 from bires.envs.families import is_atari
@@ -131,10 +132,13 @@ def warmup_of(panel: Panel) -> int:
     return min(run.config.warmup for run in panel.runs)
 
 
-def learned(panel: Panel) -> bool:
-    """Whether some kind's mean score, or final performance, is `FLOOR` of the scale above its untrained level."""
+def learned(panel: Panel, agent: str | None = None) -> bool:
+    """Whether some kind's mean score, or final performance, is `FLOOR` of the scale above its untrained level.
+
+    ``agent``: only its kinds are asked; another agent may learn what these do not.
+    """
     least, warmup = FLOOR * scale_of(panel).value, warmup_of(panel)
-    there = [kind for kind in panel.kinds if kind.returns.size]
+    there = [kind for kind in panel.kinds if kind.returns.size and agent in (None, kind.agent)]
     return any(
         float(np.mean(measure(kind) - untrained(kind, warmup))) >= least for kind in there for measure in (score, final)
     )
@@ -144,18 +148,18 @@ def values(panel: Panel, kind: Curves) -> tuple[float, float]:
     """Mean Q(s, μ(s)) over the last tenth of evaluations, and the mean discounted return there if rewards are even.
 
     The latter is nan where Q is of something else than the rewards of returns: of entropy, too (SAC), or of rewards
-    that are clipped (games).
+    that are clipped (games). And where γ = 1, as then it has no bound.
 
     With R / L reward per step, the return that is left from a step on is (R / L) / (1 − γ) if the episode goes on,
     and its mean over L steps is smaller by the factor 1 − γ (1 − γᴸ) / (L (1 − γ)) if nothing follows.
     """
-    config = panel.runs[0].config
-    if not config.agent.values_rewards or is_atari(panel.task):
-        return float(kind.q[:, tail(kind)].mean()), float("nan")
-    gamma, last = next((value for name, value in kind.numbers if name == "gamma"), config.gamma[0]), tail(kind)
+    last, gamma = tail(kind), kind.gamma
+    plain = kind.agent not in registry.AGENTS or registry.AGENTS[kind.agent].values_rewards
+    if not plain or is_atari(panel.task) or gamma >= 1:
+        return float(kind.q[:, last].mean()), float("nan")
     lengths = kind.lengths[:, last]
     forever = kind.returns[:, last] / lengths / (1 - gamma)
-    ends = config.protocol == "paper" or short(panel.task) not in ENDLESS
+    ends = panel.runs[0].config.protocol == "paper" or short(panel.task) not in ENDLESS
     left = 1 - gamma * (1 - gamma**lengths) / (lengths * (1 - gamma)) if ends else 1.0
     return float(kind.q[:, last].mean()), float((forever * left).mean())
 

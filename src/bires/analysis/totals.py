@@ -107,7 +107,7 @@ def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
     learned = learned_by(both, score)
     ratio = None if itself else ratios(score, learned)
     beliefs = [
-        (q - expected) / (unit / 1000 / (1 - panel.runs[0].config.gamma[0]))
+        (q - expected) / (unit / 1000 / (1 - kind.gamma))
         for (panel, _, kind), unit in zip(both, units, strict=True)
         for q, expected in [scores.values(panel, kind)]
         if scores.scale_of(panel).given and expected == expected  # episodes of 1000 steps, and Q of their rewards
@@ -150,10 +150,9 @@ def curves_of(both: Sequence[Pair]) -> list[tuple[Curves, Curves]]:
 
 
 def learned_by(both: Sequence[Pair], score: Compared) -> np.ndarray:
-    """On which tasks a ratio has a meaning: some algorithm learned them, and the baseline's AUC is not zero."""
-    return np.asarray(
-        ~statistics.is_nothing(score.base) & np.array([scores.learned(panel) for panel, _, _ in both], bool)
-    )
+    """On which tasks a ratio has a meaning: some algorithm of the agent learned them, and the baseline's is not 0."""
+    there = [scores.learned(panel, kind.agent) for panel, _, kind in both]
+    return np.asarray(~statistics.is_nothing(score.base) & np.array(there, bool))
 
 
 def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estimate | None]:

@@ -1,7 +1,8 @@
 """The oracle: the simulator itself as a model, asked in batches.
 
-Questions (a physics state and an action each) and answers (reward, observation and the state after the step) share
-memory with the workers; a worker answers its part of the rows with one environment that it keeps for this.
+Questions (a physics state and an action each) and answers (reward, observation, whether it is an end, and the state
+after the step) share memory with the workers; a worker answers its part of the rows with one environment that it keeps
+for this.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ class Questions:
         self.rows = rows
         self.asked = layout.take((1,), np.int64)
         """How many of the rows are asked."""
+        self.moment = layout.take((1,), np.int64)
+        """The number of the step in which they are asked."""
         self.owner = layout.take((rows,), np.int64)
         """The slot that asks; it fails if the simulator raises."""
         self.state = layout.take((rows, physics), np.float64)
         self.action = layout.take((rows, space.action), np.float32)
         self.reward = layout.take((rows,), np.float64)
+        self.terminated = layout.take((rows,), np.bool_)
         self.observation = layout.take((rows, space.observation), np.float32)
         self.successor = layout.take((rows, physics), np.float64)
         """The state after the step."""
@@ -69,10 +73,12 @@ class Oracle:
         if physics is None:
             raise missing(self._recipe.id)
         physics.write(questions.state[row])
-        self._environment.draw_from(*drawn_from(questions.state[row], questions.action[row]))
+        moment = int(questions.moment[0])
+        self._environment.draw_from(*drawn_from(questions.state[row], questions.action[row], moment))
         outcome = self._environment.step(questions.action[row])
         require_finite(outcome.observation, outcome.reward)
         questions.reward[row] = outcome.reward
+        questions.terminated[row] = outcome.terminated
         questions.observation[row] = outcome.observation
         questions.successor[row] = physics.read()
 
@@ -103,7 +109,7 @@ def compare(recipe: Recipe, first: Environment, second: Environment, steps: int)
         action = rng.uniform(first.space.low, first.space.high).astype(np.float32)
         other.write(mine.read())
         for environment in (first, second):
-            environment.draw_from(*drawn_from(mine.read(), action))
+            environment.draw_from(*drawn_from(mine.read(), action, 0))
         did, imagined = first.step(action), second.step(action)
         for name in ("observation", "reward"):
             if not same_bits(getattr(did, name), getattr(imagined, name)):
@@ -113,9 +119,12 @@ def compare(recipe: Recipe, first: Environment, second: Environment, steps: int)
     return mine.size
 
 
-def drawn_from(state: np.ndarray, action: np.ndarray) -> tuple[int, int]:
-    """What disturbs an imagined action is a function of the question: fresh noise, and the same after a resume."""
-    return zlib.crc32(state.tobytes()), zlib.crc32(action.tobytes())
+def drawn_from(state: np.ndarray, action: np.ndarray, moment: int) -> tuple[int, int, int]:
+    """What disturbs an imagined action is a function of the question and of the step in which it is asked.
+
+    So the noise is fresh each time, and the same after a resume.
+    """
+    return zlib.crc32(state.tobytes()), zlib.crc32(action.tobytes()), moment
 
 
 def same_bits(a: Any, b: Any) -> bool:

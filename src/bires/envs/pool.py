@@ -145,10 +145,10 @@ class Pool:
         slots = self.groups[group]
         self._log.forget(slots[self.arrays.first[slots]])
 
-    def ask(self, owner: np.ndarray, state: np.ndarray, action: np.ndarray) -> None:
-        """Asks the oracle for the steps from these physics states with these actions."""
+    def ask(self, owner: np.ndarray, state: np.ndarray, action: np.ndarray, moment: int = 0) -> None:
+        """Asks the oracle, in step ``moment``, for the steps from these physics states with these actions."""
         questions, count = self.questions, len(owner)
-        questions.asked[0] = count
+        questions.asked[0], questions.moment[0] = count, moment
         questions.owner[:count], questions.state[:count], questions.action[:count] = owner, state, action
         if self._oracle is not None:
             self.failures.update(self._oracle.answer(questions, 0, 1))

@@ -75,7 +75,9 @@ def ra(eta: float, rule: str = "res", tau: float = 1.0, successors: int = 2) -> 
         raise UserError(f"tau is {tau:g}; accepted is 0 < tau <= 1: 1 means no target network.")
     if successors not in (1, 2):
         raise UserError(f"successors is {successors}; accepted are 1 (biased) and 2 (independent).")
-    rules.get(rule)
+    placed = rules.get(rule)
+    if placed.adaptive or placed.estimated:
+        raise UserError(f"rule is {rule!r}, which is no weighted sum of two terms; in the lab it is BAIRD or TDRC.")
     name = f"RA({eta:g})" if tau == 1.0 and rule == "res" else f"{rule}({eta:g})"
     return Method(name, rule=rule, eta=eta, tau=tau, successors=successors)
 

@@ -24,13 +24,15 @@ EveryModel = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 
 
 class Imagined(NamedTuple):
-    """What a model said: (depth, width, batch, ·). A model knows no ends: imagined transitions have discount 1."""
+    """What a model said: (depth, width, batch, ·). For Dyna and MVE nothing that is imagined ends an episode."""
 
     action: jax.Array
     reward: jax.Array
     next_observation: jax.Array
     each: jax.Array | None = None
     """Every learned model's next observation, (depth, width, models, batch, ·); None: nothing reads it."""
+    discount: jax.Array | None = None
+    """0 where the simulator came to a true end, else 1; None: learned models know of no ends."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Planning:
     uses: tuple[Use, ...]
     shared: tuple[tuple[str, Any], ...] = ()
     """Settings of planners that do not vary, with their names."""
+    limits_end: bool = False
+    """Whether a time limit is an end, so that a discount of 0 may be one."""
 
     key: jax.Array | None = None
     """The key of this update; None: agents that draw nothing."""

@@ -8,11 +8,16 @@ one the product of error and gradient has the right mean:
 The simulator (`--model oracle`) steps again from the same state with the same action and fresh noise. A learned model
 gives its mean, or, with `--model-noise gaussian`, a draw. Where the world is deterministic both successors are the
 same, and this is the rule itself.
+
+The second successor has an end of its own, where the simulator is asked. Learned models know of none: there it shares
+the first one's. So it does at a time limit that is an end (`--protocol paper`), as both have the same clock.
 """
 
 from __future__ import annotations
 
-from bires.agents.base import Hyper, Learner, Slope
+import jax.numpy as jnp
+
+from bires.agents.base import Hyper, Learner, Second, Slope
 from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
 from bires.planning.mve import follow
 from bires.types import Transition
@@ -22,7 +27,12 @@ def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition,
     """The gradient of the planning rule on the real batch, its ∇succ at the second successors."""
     assert hyper.planning is not None
     planned = hyper._replace(rule=hyper.planning.rule, eta=hyper.planning.eta)
-    return planning.parts.slope(learner, planned, batch, planning.imagined, imagined.next_observation[0, 0])
+    discount = batch.discount
+    if imagined.discount is not None:
+        own = imagined.discount[0, 0]
+        discount = jnp.minimum(own, batch.discount) if planning.limits_end else own
+    second = Second(imagined.next_observation[0, 0], discount)
+    return planning.parts.slope(learner, planned, batch, planning.imagined, second)
 
 
 KIND = PlannerKind(

@@ -94,12 +94,13 @@ def extra(
     """P imagined updates; nothing moves from the member's P-th round on. Says, too, the mean η where it adapts."""
     assert hyper.planning is not None
     loss, etas = jnp.zeros(()), jnp.zeros(())
+    own = jnp.maximum(hyper.planning.numbers["planning_steps"], 1)
     for step in range(imagined.reward.shape[1]):
         eta = hyper.planning.eta
+        used = alive & (step < hyper.planning.numbers["planning_steps"])
         if imagined.each is not None:
             eta = trusted(planning.parts, learner, hyper, imagined.each[0, step])
-            etas = etas + jnp.mean(eta) / imagined.reward.shape[1]
-        used = alive & (step < hyper.planning.numbers["planning_steps"])
+            etas = etas + jnp.where(used, jnp.mean(eta) / own, 0.0)
         again = planning.of_round(1 + step)
         learner, ok, found = update(again, learner, hyper, transition(batch, imagined, step), used, eta)
         alive, loss = jnp.where(used, ok, alive), loss + found

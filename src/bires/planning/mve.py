@@ -7,7 +7,7 @@ From a real transition (s₋₁, a₋₁, r₀, s₀) the target policy is follo
 the original loss is the mean of f(Q(s_t, a_t) − y_t) over t = −1 … k−1 with f(x) = ½ x². The paper's keeps the real
 transition's one-step loss whole and adds the mean over the k imagined states, with Huber's f:
 
-    f(Q(s₋₁, a₋₁) − r₀ − γ Q⁻(s₀, a₀)) + (1/k) Σ_{t=0..k−1} f(Q(s_t, a_t) − y_t)
+    f(Q(s₋₁, a₋₁) − r₀ − γ succ⁻) + (1/k) Σ_{t=0..k−1} f(Q(s_t, a_t) − y_t),    succ⁻ as in the rule `td`
 
 Where the real transition is a true end nothing follows it: its target is r₀, and its imagined terms count for nothing.
 """
@@ -35,6 +35,13 @@ SETTINGS = (
 def follow(parts: Parts, learner: Learner, observation: jax.Array) -> jax.Array:
     """The target policy, within the bounds of real actions."""
     return parts.clip(parts.target_action(learner, observation))
+
+
+def bootstrapped(parts: Parts, learner: Learner, hyper: Hyper, observation: jax.Array) -> jax.Array:
+    """The successor values of the rule `td`."""
+    if parts.bootstrap is not None:
+        return parts.bootstrap(learner, hyper, observation)
+    return parts.target_value(learner, observation, parts.target_action(learner, observation))
 
 
 def huber(x: jax.Array) -> jax.Array:
@@ -68,7 +75,7 @@ def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition,
     target = returns(batch, rollout, last, hyper.gamma, k)
     counted = (jnp.arange(rounds) < k)[:, None] * batch.discount
     if paper:
-        one_step = parts.target_value(learner, batch.next_observation, rollout.action[0])
+        one_step = bootstrapped(parts, learner, hyper, batch.next_observation)
         target = target.at[0].set(batch.reward + hyper.gamma * batch.discount * one_step)
         weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], counted / k])
     else:

@@ -65,7 +65,10 @@ def load(module: str) -> None:
     found = [value for value in vars(import_users(module, "--planner")).values() if isinstance(value, PlannerSpec)]
     if not found:
         raise UserError(f"--planner names the module {module!r}, which has no PlannerSpec: see docs/planning.md.")
-    PLANNERS.update({spec.name: spec for spec in found})
+    for spec in found:
+        if PLANNERS.get(spec.name, spec) is not spec:
+            raise UserError(f"{module} has a planner {spec.name!r}, a name that is taken. Give yours another name.")
+        PLANNERS[spec.name] = spec
 
 
 def settings_of(names: Iterable[str | None]) -> tuple[Setting, ...]:

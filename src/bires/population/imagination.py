@@ -92,11 +92,11 @@ def imagined_shapes(program: Program, members: int) -> tuple[Any, ...]:
     """Shapes of the simulator's answers about one step, for each kind of planner."""
     planning, space = program.planning, program.space
     assert planning is not None
-    row = space.action + 1 + space.observation
+    row = space.action + 2 + space.observation
     return tuple(shape((members, use.width, program.batch, row), np.float32) for use in planning.uses)
 
 
 def unpack_imagined(space: Space, rows: Any) -> Imagined:
-    """Rows of [action, reward, next observation]: one array, so one transfer to the device."""
+    """Rows of [action, reward, discount, next observation]: one array, so one transfer to the device."""
     a = space.action
-    return Imagined(rows[..., :a], rows[..., a], rows[..., a + 1 :])
+    return Imagined(rows[..., :a], rows[..., a], rows[..., a + 2 :], discount=rows[..., a + 1])

@@ -58,6 +58,7 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         imagined=rules.needs(rules.get(spec.rule) for spec in specs if spec.rule),
         uses=tuple(uses),
         shared=tuple((one.name, config.own[one.name]) for one in settings if not one.varies),
+        limits_end=config.protocol == "paper",
     )
 
 

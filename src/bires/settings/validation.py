@@ -59,6 +59,7 @@ def validate(config: Config) -> None:
     require_agent(config)
     require_distinct(config)
     require_scales(config)
+    require_trust(config)
     require_steps(config)
 
 
@@ -147,6 +148,16 @@ def require_scales(config: Config) -> None:
     what = "pixels" if config.sight == "pixels" else f"planners ({planned[0]})" if planned else None
     if config.normalise_observations and what:
         raise UserError(f"--normalise-observations was given, but it is not for {what}. Leave it out.")
+
+
+def require_trust(config: Config) -> None:
+    """Refuses an η that is to shrink where models disagree, unless there are several models."""
+    trust, several = config.own["planning_trust"], config.own["model"] == "learned" and config.own["ensemble"] > 1
+    if any(trust) and not several:
+        raise UserError(
+            f"--planning-trust was given {' '.join(f'{one:g}' for one in trust)}; it needs several learned models, "
+            "which can disagree. Add --model learned --ensemble 3, or leave it out."
+        )
 
 
 def require_steps(config: Config) -> None:

@@ -7,7 +7,7 @@ both; **no data**, the runs that would tell are not there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -159,7 +159,7 @@ def compared(
         score = scores.compared(totals.curves_of(pairs), scores.score)
         several = statistics.improvement if len(pairs) == 1 else statistics.average_improvement
         found = several(score.base, score.other, score.paired)
-        told = not once_learned or all(scores.learned(panel) for panel, _, _ in pairs)
+        told = not once_learned or all(scores.learned(panel, kind.agent) for panel, _, kind in pairs)
         return Finding(found, judge(found) if told else "open", interval=score.interval)
 
     return Claim(statement + (f" ({task})" if task else ""), "", measure)
@@ -179,8 +179,9 @@ def not_better(label: str, over: str, task: str | None = None) -> Claim:
     return compared(f"{label} does not outperform {over}", label, over, task, judge, by_sign=True)
 
 
-def similar(label: str, over: str, task: str | None = None) -> Claim:
-    statement = f"{label} performs like {over} (±{MARGIN:.0%})"
+def similar(label: str, over: str, task: str | None = None, same: bool = False) -> Claim:
+    """``same``: the two are one update by their equations, so this checks the program, and hardly can be "no"."""
+    statement = f"{label} performs like {over} (±{MARGIN:.0%}{'; the same update: a check' if same else ''})"
     return compared(statement, label, over, task, lambda found: within(found, MARGIN), once_learned=True)
 
 
@@ -215,22 +216,25 @@ def share_of(base: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def best_eta(algorithm: str, eta: float) -> Claim:
-    """How often, over resampled runs, that η has the largest mean AUC of all that were tried."""
+    """The difference of normalised scores to the best of the other η that were tried.
+
+    It is best for certain only if the interval is above zero against each of them, and not if it is below against one.
+    """
 
     def measure(panels: Sequence[Panel]) -> Finding:
-        kinds = [k for panel in panels for k in panel.kinds if k.algorithm == algorithm and k.returns.size]
-        mine = [i for i, kind in enumerate(kinds) if kind.eta == eta]
-        if not mine or len(kinds) < 2:
-            return NO_DATA
-        areas = statistics.matrix([scores.score(kind) for kind in kinds])
-        paired = len({kind.seeds for kind in kinds}) == 1
-        (chosen,) = intervals.choose((areas,), False, np.random.default_rng(0), intervals.RESAMPLES)
-        drawn = intervals.resample(areas, chosen[..., :1].repeat(len(kinds), axis=-1) if paired else chosen)
-        share = float(np.mean(np.argmax(statistics.mean_over_runs(drawn), axis=-1) == mine[0]))
-        answer: Answer = "yes" if share > 0.95 else "no" if share < 0.05 else "open"
-        return Finding(Estimate(share, float("nan"), float("nan")), answer, interval="paired" if paired else "unpaired")
+        for panel in panels:
+            kinds = [kind for kind in panel.kinds if kind.algorithm == algorithm and kind.returns.size]
+            mine = [kind for kind in kinds if kind.eta == eta]
+            others = [kind for kind in kinds if kind.eta != eta]
+            if mine and others:
+                found = [mean_difference([(panel, other, mine[0])], lambda one: above(one, 0.0)) for other in others]
+                answers = {one.answer for one in found}
+                answer: Answer = "no" if "no" in answers else "open" if "open" in answers else "yes"
+                closest = min(found, key=lambda one: one.value.value if one.value else 0.0)
+                return replace(closest, answer=answer)
+        return NO_DATA
 
-    return Claim(f"{algorithm} is best at η = {eta:g} (share of resamples in which it is)", "", measure)
+    return Claim(f"{algorithm} is best at η = {eta:g} (difference of scores to the best other η)", "", measure)
 
 
 def steadier(label: str, over: str) -> Claim:

@@ -41,7 +41,7 @@ STUDIES: dict[str, Study] = {
         seeds=5,
         figure="variants",
         claims=(
-            similar("to-res-ddpg(0)", "bi-res-ddpg(0)"),
+            similar("to-res-ddpg(0)", "bi-res-ddpg(0)", same=True),
             better("bi-res-ddpg(0)", "res-ddpg(0)"),
             better("res-ddpg(0.4)", "res-ddpg(0)"),
             similar("res-ddpg(0.4)", "bi-res-ddpg(0)"),

@@ -69,7 +69,7 @@ class EnvironmentBridge(EnvironmentHost):
 
     def imagine(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
         assert self.simulator is not None
-        return self.simulator.first(positions, *actions), self._going()
+        return self.simulator.first(self._clock, positions, *actions), self._going()
 
     def imagine_on(self, *actions: np.ndarray) -> tuple[tuple[np.ndarray, ...], bool]:
         assert self.simulator is not None

@@ -50,6 +50,8 @@ class SimulatorModel:
         self._under_way: list[list[Question]] = []
         """The rollouts of each kind, as far as they were asked about."""
         self._step = 0
+        self._moment = 0
+        """The number of the step in which rollouts are asked about."""
 
     def keep(self, clock: int) -> None:
         """Stores the states of the transition that step ``clock`` made."""
@@ -63,9 +65,9 @@ class SimulatorModel:
         for states in self.states.values():
             states[member, np.array(steps, int) % states.shape[1]] = 0.0
 
-    def first(self, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The first step of all rollouts; the answers of each kind of planner."""
-        index = positions.astype(int)
+    def first(self, clock: int, positions: np.ndarray, *actions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The first step of all rollouts, in step ``clock`` of the run; the answers of each kind of planner."""
+        index, self._moment = positions.astype(int), clock
         active = self.pool.arrays.status[: self.count] == ACTIVE
         rows = [blank.copy() for blank in self.blank]
         self._step = 1
@@ -101,13 +103,14 @@ class SimulatorModel:
         owner = np.repeat([ask.who for ask in asks], self.batch)
         state = np.concatenate([ask.state for ask in asks])
         action = np.concatenate([ask.action for ask in asks])
-        self.pool.ask(owner, state, action)
+        self.pool.ask(owner, state, action, self._moment)
         found, size = self.pool.answers(), action.shape[1]
         for n, ask in enumerate(asks):
             mine = slice(n * self.batch, (n + 1) * self.batch)
             ask.rows[:, :size] = ask.action
             ask.rows[:, size] = self.scale * found.reward[mine]
-            ask.rows[:, size + 1 :] = found.observation[mine]
+            ask.rows[:, size + 1] = ~found.terminated[mine]
+            ask.rows[:, size + 2 :] = found.observation[mine]
             ask.state = found.successor[mine].copy()
 
 
