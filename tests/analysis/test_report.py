@@ -125,6 +125,24 @@ def test_a_run_that_never_began_does_not_stop_a_report(tmp_path, capsys):
     assert "evaluations.csv cannot be read" in capsys.readouterr().err
 
 
+def test_a_report_says_what_is_not_finished_and_what_is_cut(tmp_path, capsys):
+    """Of runs of one's own, too: their numbers would otherwise pass for those of whole runs."""
+    make_run(tmp_path / "runs" / "whole", changed(PAIR, task="walker-run"))
+    make_run(tmp_path / "runs" / "half", PAIR, upto=200)
+    make_run(tmp_path / "runs" / "often", changed(PAIR, algorithm=("to-res-ddpg",), eval_every=50))
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "report")]) == 0
+    said = capsys.readouterr().out
+    assert "Not finished: half (step 200 of 400)." in said
+    main(["report", str(tmp_path / "runs" / "whole"), "--out", str(tmp_path / "report")])
+    said = capsys.readouterr().out
+    assert "Not finished" not in said
+    assert "Cut to" not in said
+    longer = make_run(tmp_path / "longer", changed(PAIR, seed=(3, 4), steps=600))
+    main(["report", str(longer.path), str(tmp_path / "runs" / "half"), "--out", str(tmp_path / "report")])
+    assert "Cut to the steps that all of its curves have: walker-stand." in capsys.readouterr().out
+    assert "Not finished: half" in (tmp_path / "report" / "report.html").read_text()
+
+
 def test_a_rule_that_is_not_known_here_can_be_reported(tmp_path):
     run = make_run(tmp_path / "a", PAIR)
     manifest = json.loads((run.path / "manifest.json").read_text())

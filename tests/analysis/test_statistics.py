@@ -216,6 +216,16 @@ def test_a_probability_on_which_all_runs_agree_has_an_interval():
     assert 0.0 <= some.low < some.value < some.high <= 1.0
 
 
+@pytest.mark.parametrize("runs", [2, 3, 4])
+def test_a_probability_of_few_runs_on_one_task_is_not_certain(runs):
+    """Runs that all gain a little beside a large spread of seeds: resamples excluded one half."""
+    base = np.linspace(0.0, 1.0, runs)[:, None]
+    for other in (base + 0.01, base - 0.01):
+        found = statistics.probability(base, other, True)
+        assert found.low < 0.5 < found.high
+        assert found.low < found.value < found.high
+
+
 def test_tasks_that_agree_within_themselves_but_not_with_each_other_have_an_interval():
     """Two tasks won by all runs and one lost by all: no resample differs, but nothing is certain."""
     base = np.tile(np.arange(5.0)[:, None], 3)

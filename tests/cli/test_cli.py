@@ -50,7 +50,7 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
             "--tau is not a setting of DQN; it belongs to DDPG, TD3, SAC. DQN has: --critic-lr",
         ),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
-        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "Error parsing --target-every"),
+        (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "accepted: whole numbers"),
         (["train", "walker-stand", "--double-q"], "--double-q is not a setting of DDPG; it belongs to DQN"),
         (["train", "tests.environments:bires-test/Hopeless-v0", *QUICK], "no licence key"),
         (["train", "tests.environments:bires-test/Unbuildable-v0", *QUICK], "no such robot"),
@@ -150,6 +150,10 @@ def test_json_is_json_also_when_quiet(tmp_path):
     assert events[0]["event"] == "start"
     assert events[-1]["event"] == "done"
     assert {"steps_per_second", "updates_per_second", "seconds_left", "returns"} <= events[-2].keys()
+    progress = [event for event in events if event["event"] == "progress"]
+    means = {event["evaluated_at"]: event["returns"] for event in progress if event["evaluated_at"] == event["step"]}
+    assert len(means) > 1
+    assert all(event["returns"] == means[event["evaluated_at"]] for event in progress)
     quiet = typed("train", "pendulum-swingup", *QUICK, "--quiet", "--json", "--out", str(tmp_path / "b"))
     assert [json.loads(line)["event"] for line in quiet.stdout.splitlines()][-1] == "done"
     assert quiet.stderr == ""

@@ -16,6 +16,8 @@ from bires.cli.output import Output
 from bires.cli.training import Compare, Train, Tune
 from bires.errors import UserError
 from bires.settings.config import Config
+from bires.settings.doubts import doubts
+from bires.settings.keywords import make_config
 from tests.helpers import typed
 
 
@@ -93,6 +95,56 @@ def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path
     assert said.returncode == 2
     assert answer in said.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["compare", "--agent", "td3", "Pendulum-v1"], "The task comes first: `bires compare TASK --agent td3 …`"),
+        (
+            ["train", "--algorithm", "ddpg", "Pendulum-v1"],
+            "The task comes first: `bires train TASK --algorithm ddpg …`",
+        ),
+        (["trian", "Pendulum-v1"], "Unknown command 'trian'. Did you mean 'train'?"),
+        (["train", "Pendulum-v1", "--seed", "five"], "--seed was given 'five'; accepted: whole numbers."),
+        (["train", "Pendulum-v1", "--hidden", "32,32"], "Separate several values by spaces."),
+        (["train", "Pendulum-v1", "--steps", "1.5"], "--steps was given '1.5'; accepted: whole numbers."),
+        (["train", "Pendulum-v1", "--tau", "x"], "--tau was given 'x'; accepted: numbers"),
+        (["train", "Pendulum-v1", "--algorithm", "SAC"], "Unknown algorithm 'SAC'. Did you mean 'sac'"),
+        (["train", "Pendulum-v1", "--algorithm", "sac", "--ent-coef", "1"], "use --alpha."),
+        (["train", "Pendulum-v1", "--device", "cpu"], "JAX_PLATFORMS=cpu"),
+        (["train", "Hopper-v2"], "'Hopper-v2' is too old for this Gymnasium. Use 'Hopper-v5'."),
+        (["train", "Pendulum-v1", "--env-kwargs", '{"gg": 5}'], "--env-kwargs has 'gg', which it does not accept."),
+    ],
+    ids=str,
+)
+def test_mistakes_are_answered_with_what_to_type(words, answer, tmp_path):
+    said = typed(*words, cwd=tmp_path)
+    assert said.returncode == 2
+    assert answer in said.stderr
+    assert said.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_comparison_shows_its_own_defaults():
+    said = re.sub(r"[│\s]+", " ", typed("compare", "Pendulum-v1", "--agent", "sac", "--help").stdout)
+    assert "(default: the agent and its Bi-Res version)" in said
+    assert "(default: 0 1 2 3 4)" in said
+    assert "--target-entropy" in said
+
+
+def test_a_task_is_the_same_whatever_its_case():
+    assert make_config("Walker-Walk", {}).task == "walker-walk"
+    assert make_config("halfcheetah", {}).task == "HalfCheetah"
+    assert make_config("HalfCheetah-v5", {}).task == "HalfCheetah-v5"
+
+
+def test_several_eta_that_no_rule_reads_are_worth_a_warning():
+    assert any(
+        "--eta was given several" in one
+        for one in doubts(make_config("Hopper", {"eta": (0.1, 0.2), "algorithm": "ddpg"}))
+    )
+    assert not list(doubts(make_config("Hopper", {"eta": (0.1, 0.2)})))
 
 
 def test_so_are_keywords():

@@ -51,6 +51,14 @@ def test_a_claim_that_does_not_hold_says_no(tmp_path: Path) -> None:
     assert rows(tmp_path / "verdicts.csv")[0]["verdict"] == "no"
 
 
+def test_the_bias_of_one_successor_grows_with_noise() -> None:
+    verdict = claims.bias(claims.QUICK)
+    assert verdict.holds
+    for family in ("A-split", "ring"):
+        errors = [row["one successor"] for row in verdict.tables["noise"] if row["family"] == family]
+        assert errors[0] < 1e-9 < errors[2] < errors[6]
+
+
 def test_growth_tells_divergence_from_rest() -> None:
     steps = np.arange(101)
     assert stability.growth(np.exp(0.1 * steps)[None]) > 10

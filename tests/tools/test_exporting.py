@@ -52,6 +52,14 @@ def test_a_hub_folder_has_a_card_and_a_policy_that_acts_without_us(undisturbed, 
     np.testing.assert_allclose(scope["act"](observation), run.policy(1)(observation), atol=1e-4)
 
 
+def test_a_card_calls_this_policy_only_what_was_evaluated(copied, tmp_path, undrawn):
+    run = bires.resume(copied(**PAIR).path, steps=70, quiet=True)
+    text = (run.export("hub", out=tmp_path / "hub") / "README.md").read_text(encoding="utf-8")
+    assert "after 70 environment steps" in text
+    assert "| this member earlier, at its last evaluation, 1 episodes at step 60" in text
+    assert "this policy," not in text
+
+
 def test_a_dataset_has_whole_episodes_of_the_evaluation(undisturbed, tmp_path, monkeypatch):
     import minari
 
@@ -88,6 +96,9 @@ def test_a_dataset_has_whole_episodes_of_the_evaluation(undisturbed, tmp_path, m
         (["RUN", "--to", "minari", "--episodes", "0"], "--episodes was given 0"),
         (["RUN", "--to", "minari", "--member", "-1"], "members 0 to 1"),
         (["RUN", "--to", "hub", "--out", "/proc/nowhere"], "Cannot write to --out"),
+        (["RUN", "--to", "hub", "--out", "RUN"], "a run itself; give a folder beside it, such as hub."),
+        (["RUN", "--to", "hub", "--episodes", "3"], "--episodes was given with --to hub; it is for --to minari."),
+        (["RUN", "--source", "replay"], "--source was given with --to tensorboard; it is for --to minari."),
     ],
     ids=str,
 )

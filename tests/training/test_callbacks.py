@@ -1,7 +1,10 @@
 """Callbacks: what they are told, what they may do, and that a killed run ends as an undisturbed one."""
 
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import bires
@@ -10,6 +13,7 @@ from bires.errors import UserError
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training import loop
+from bires.training.callbacks import to_stop
 from bires.training.launch import begin_or_continue
 from tests.helpers import asked, assert_same_moment, contents, typed
 
@@ -96,6 +100,14 @@ def test_false_ends_the_run(quick, tmp_path):
     assert again.evaluations["step"].max() == 40
     with pytest.raises(UserError, match="no member that can go on"):
         bires.resume(run, steps=90)
+
+
+def test_numpys_answers_are_answers():
+    """As of `np.mean(…) < 0`, the usual way to write it."""
+    seen: Any = SimpleNamespace(members={0: None, 2: None})
+    assert to_stop(lambda evaluation: np.bool_(True), seen, 3) == []
+    assert to_stop(lambda evaluation: np.bool_(False), seen, 3) == [0, 2]
+    assert to_stop(lambda evaluation: np.array([2]), seen, 3) == [2]
 
 
 def test_stopped_members_stay_so_in_a_longer_run(quick, tmp_path):

@@ -21,15 +21,12 @@ from tests.helpers import QUICK, TASK, arrays, assert_same_state, contents
 RUNS: dict[str, Any] = {
     "ddpg": (TASK, {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
     "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
-    "planning": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
 }
 VECTORS = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
 PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))
 
 
-@pytest.mark.parametrize(
-    "name", ["ddpg", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dqn", "planning"))]
-)
+@pytest.mark.parametrize("name", ["ddpg", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_an_overlapped_run_equals_one_in_turn_and_continues_exactly(name, tmp_path, quick, request, monkeypatch):
     if name == "ddpg":
         request.getfixturevalue("split")

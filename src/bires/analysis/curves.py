@@ -110,6 +110,12 @@ class Panel:
     runs: tuple[Run, ...]
 
     @property
+    def cut(self) -> bool:
+        """Whether some run was evaluated at steps that its curves here do not have, as others lack them."""
+        shown = {int(step) for kind in self.kinds for step in kind.steps}
+        return any(not shown.issuperset(map(int, run.evaluations["step"])) for run in self.runs)
+
+    @property
     def ended_early(self) -> bool:
         """Whether every member diverged."""
         return all(kind.diverged == len(kind.returns) and kind.returns.size for kind in self.kinds)

@@ -16,7 +16,7 @@ from bires.agents import registry
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.statistics import matrix
 from bires.envs.families import is_atari
-from bires.envs.tasks import DMCONTROL, MUJOCO
+from bires.envs.tasks import DMCONTROL, MUJOCO, known_as
 from bires.runs import run as reading
 
 SCALES = {
@@ -81,7 +81,7 @@ class Compared:
 
 def short(task: str) -> str:
     """A task's short name, without its version."""
-    return re.sub(r"-v\d+$", "", task.removeprefix("dm_control/"))
+    return known_as(re.sub(r"-v\d+$", "", task.removeprefix("dm_control/")))
 
 
 def scale_of(panel: Panel) -> Scale:

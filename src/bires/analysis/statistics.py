@@ -221,13 +221,24 @@ def possible(found: Estimate, base: np.ndarray, other: np.ndarray) -> Estimate:
 def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> Estimate:
     """`probability_of_improvement`. Where all runs of every task agree, so do all resamples: then Clopper–Pearson's.
 
-    Algorithms whose runs are the same have 0.5 [0.5, 0.5].
+    And of fewer than `FEW_RUNS` runs on one task the interval is at least that one: resamples of so few cover 55 to
+    88 %. Algorithms whose runs are the same have 0.5 [0.5, 0.5].
     """
     base, other = matrices(base=base, other=other)
     found = estimate(probability_of_improvement, base, other, paired=paired)
-    if found.low == found.high and not np.array_equal(base, other, equal_nan=True):
-        return Estimate(found.value, *of_one_mind(found.value, int(np.minimum(present(base), present(other)).sum())))
+    if np.array_equal(base, other, equal_nan=True):
+        return found.within(0.0, 1.0)
+    runs = int(np.minimum(present(base), present(other)).sum())
+    if found.low == found.high:
+        return Estimate(found.value, *of_one_mind(found.value, runs))
+    if base.shape[1] == 1 and 1 < runs < FEW_RUNS:
+        low, high = of_one_mind(found.value, runs)
+        found = Estimate(found.value, min(found.low, low), max(found.high, high))
     return found.within(0.0, 1.0)
+
+
+FEW_RUNS = 5
+"""Of one task; see `probability`."""
 
 
 def of_one_mind(share: float, runs: int) -> tuple[float, float]:

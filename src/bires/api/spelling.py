@@ -63,5 +63,5 @@ def values(words: list[str]) -> str:
 def folder(name: str, value: Any) -> Path:
     """An argument that names a folder, as a path."""
     if isinstance(value, str | os.PathLike) and str(value):
-        return Path(value)
+        return Path(value).expanduser()
     raise UserError(f"{name} was given {value!r}; accepted: the path of a folder, or a run.")

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from bires.cli.flags import Selection
+from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_groups
 from bires.cli.output import MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
 from bires.cli.tools import Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
+from bires.errors import unknown
 from bires.settings.config import Whole
 
 
@@ -154,10 +155,13 @@ def named(record: type, name: str) -> Any:
 def commands(words: Sequence[str]) -> Any:
     """All commands, as tyro takes them, with the flags of the agent and the task that this command line names."""
     training = words[:1] in (["train"], ["compare"], ["tune"])
+    if training:
+        require_task_first(words)
     selection = Selection(words if training else [])
     if training:
         selection.refuse_foreign()
         selection.refuse_several(words)
+        selection.refuse_other_words(words)
     records = {
         "list": List,
         "train": with_groups(Train, selection),
@@ -172,6 +176,8 @@ def commands(words: Sequence[str]) -> Any:
         "bench": Bench,
         "doctor": Doctor,
     }
+    if words and not words[0].startswith("-") and words[0] not in records:
+        raise unknown("command", words[0], records, "See `bires --help`.")
     union: Any = Union[tuple(named(one, name) for name, one in records.items())]  # noqa: UP007
     prefixed: Any = tyro.conf.OmitArgPrefixes
     return prefixed[union]

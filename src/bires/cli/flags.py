@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from bires.agents import registry
 from bires.envs.families import family_of
@@ -12,7 +12,7 @@ from bires.settings.arguments import arguments
 from bires.settings.comparison import compared
 from bires.settings.config import Config, family_settings, flag, refuse_foreign, require_one, types
 from bires.settings.foreign import ELSEWHERE
-from bires.types import Setting, Sight
+from bires.types import Setting, Sight, accepted
 
 
 class Selection:
@@ -40,6 +40,19 @@ class Selection:
         mine = {one.name for group in self.groups().values() for one in group}
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
 
+    def refuse_other_words(self, words: Sequence[str]) -> None:
+        """Refuses values that are no numbers where numbers are wanted; the parser would not say what is."""
+        kinds = {name: get_args(kind)[0] if get_origin(kind) is tuple else kind for name, kind in types().items()}
+        kinds |= {one.name: one.type for one in self.config.own_settings}
+        for name in self.names:
+            kind = kinds.get(name)
+            if kind not in (int, float):
+                continue
+            for value in values_after(words, flag(name)):
+                if not is_number(value) or (kind is int and not float(value).is_integer()):
+                    several = " Separate several values by spaces." if "," in value or "[" in value else ""
+                    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.{several}")
+
     def refuse_several(self, words: Sequence[str]) -> None:
         """Refuses several numbers of a setting that takes one; the parser would only say that it knows no such word."""
         single = [name for name, kind in types().items() if kind in (int, float)]
@@ -49,6 +62,15 @@ class Selection:
             values = values_after(words[places[-1] :], flag(name)) if places else []  # the last one counts
             if all(is_number(value) for value in values):
                 require_one(name, values)
+
+
+def require_task_first(words: Sequence[str]) -> None:
+    """Refuses a command line that trains and begins with a flag: it is not certain which of its words is the task."""
+    foreign = words[1:2] and words[1].removeprefix("--").partition("=")[0].replace("-", "_") in ELSEWHERE
+    asks = any(word in ("-h", "--help") for word in words)
+    if words[1:2] and words[1].startswith("-") and not asks and not foreign:
+        rest = " ".join(words[1:3])
+        raise UserError(f"The task comes first: `bires {words[0]} TASK {rest} …`; `bires list tasks` names some.")
 
 
 def one_task_each(words: list[str]) -> list[list[str]]:
@@ -64,7 +86,7 @@ def one_task_each(words: list[str]) -> list[list[str]]:
 
 def completed(words: list[str]) -> list[str]:
     """A command line on which `bires compare` names its algorithms: those of --agent, or of the task's first agent."""
-    if words[:1] != ["compare"] or any(word in ("-h", "--help") for word in words):
+    if words[:1] != ["compare"]:
         return words
     agents, given = values_after(words, "--agent"), values_after(words, "--algorithm")
     if agents and given:

@@ -7,6 +7,7 @@ family are laid out anew, by what a user looks for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -65,7 +66,8 @@ KINDS: dict[type, Any] = {int: Whole, float: Number, bool: bool, str: str}
 
 def with_groups(command: type, selection: Selection) -> type:
     """What is parsed for a command: a record of groups, whose `command` is that command."""
-    known = {**flags_of(Config, selection.config), **flags_of(Output), **flags_of(command)}
+    hints = getattr(command, "hints", {})
+    known = {**flags_of(Config, selection.config, hints), **flags_of(Output), **flags_of(command)}
     own = selection.groups()
     groups: list[Any] = []
     for name, group in GROUPS.items():
@@ -105,22 +107,29 @@ def taken(record: type, given: dict[str, Any]) -> dict[str, Any]:
     return {item.name: given[item.name] for item in fields(record) if item.name in given}
 
 
-def flags_of(record: type, values: Config | None = None) -> dict[str, Any]:
-    """The fields of a record as flags, by name; ``values`` shows what will be taken where nothing is given."""
+def flags_of(record: type, values: Config | None = None, hints: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The fields of a record as flags, by name; ``values`` shows what will be taken where nothing is given.
+
+    ``hints``: what help says of some defaults in place of them.
+    """
     kinds = get_type_hints(record, include_extras=True)
     helps = {name: text for base in record.__mro__[-2::-1] for name, text in field_docstrings(base).items()}
     grouped = {name for group in GROUPS.values() for name in group.names}
     return {
-        item.name: (item.name, noted(kinds[item.name], item.default, helps[item.name]), default_of(item, values))
+        item.name: (
+            item.name,
+            noted(kinds[item.name], item.default, helps[item.name], (hints or {}).get(item.name)),
+            default_of(item, values),
+        )
         for item in fields(record)
         if item.name in grouped
     }
 
 
-def noted(kind: Any, default: Any, text: str) -> Any:
+def noted(kind: Any, default: Any, text: str, hint: str | None = None) -> Any:
     """A type with the help of its flag. An empty default is not shown: the help says what it means."""
     empty = default == () and not isinstance(default, OmittedValues)
-    return Annotated[kind, tyro.conf.arg(help=text, help_behavior_hint="" if empty else None)]
+    return Annotated[kind, tyro.conf.arg(help=text, help_behavior_hint=hint or ("" if empty else None))]
 
 
 def default_of(item: Field[Any], values: Config | None) -> Any:

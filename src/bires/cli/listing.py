@@ -47,8 +47,8 @@ def settings() -> Iterator[str]:
         yield f"  {table.title}"
         for row in table.rows:
             name = "TASK" if row.name == "task" else flag(row.name)
-            yield f"    {name:18}{row.help}"
-            yield f"    {'':18}{facts(row)}"
+            yield f"    {name:26}{row.help}"
+            yield f"    {'':26}{facts(row)}"
         for sight, defaults in table.run.items():
             found = "  ".join(f"{flag(name)} {value}" for name, value in defaults.items())
             yield f"    defaults of the run ({sight}): {found}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
@@ -80,6 +80,7 @@ class Compare(OnTasks):
     """Train an agent and its Bi-Res version on the same seeds (five by default) and compare their areas under the
     curve; on several tasks, over all of them, too."""
 
+    hints: ClassVar = {"algorithm": "(default: the agent and its Bi-Res version)", "seed": "(default: 0 1 2 3 4)"}
     agent: MaybeText = None
     """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
 

@@ -143,6 +143,9 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
     from gymnasium import spaces
 
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
+    for needed in ("observation_space", "action_space"):
+        if getattr(env, needed, None) is None:
+            raise UserError(f"Task {name!r} has no {needed}; a gymnasium.Env sets it in its __init__.")
     seen = env.observation_space
     if not isinstance(seen, spaces.Box) or (seen.dtype == np.uint8 and pixels is None):
         known = ", ".join(families.FAMILIES)
@@ -212,7 +215,7 @@ class Recipe:
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
-        elif isinstance(env.observation_space, spaces.Dict | spaces.Tuple):
+        elif isinstance(getattr(env, "observation_space", None), spaces.Dict | spaces.Tuple):
             env = wrappers.FlattenObservation(env)
         has = limits.has_limit(env)
         return Environment(env if has else limits.limited(env), self.protocol, None, self.disturb, not has)
@@ -238,6 +241,8 @@ class Recipe:
         except Exception as error:
             if render and not isinstance(error, TypeError):  # perhaps another GL library will do
                 raise
+            if (refused := refused_arguments(error, self.kwargs)) is not None:
+                raise UserError(f"Task {self.id!r} cannot be built: {refused}") from error
             raise UserError(f"Task {self.id!r} cannot be built; it raised:\n{traceback.format_exc()}") from error
 
     def _call(self, kwargs: dict[str, Any]) -> Any:
@@ -249,6 +254,18 @@ class Recipe:
         if not isinstance(env, gymnasium.Env):
             raise UserError(f"{self.id} returned {env!r}; accepted: a gymnasium.Env.")
         return env
+
+
+def refused_arguments(error: Exception, kwargs: Mapping[str, Any]) -> str | None:
+    """What is wrong, where a constructor does not accept an argument; None: it is something else."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
+    if found is None:
+        return None
+    if found[1] == "render_mode" and "render_mode" not in kwargs:
+        return "it takes no render_mode, so it cannot be drawn. Give its function or class that argument."
+    if found[1] not in kwargs:
+        return None
+    return f"--env-kwargs has {found[1]!r}, which it does not accept. Its constructor says: {error}"
 
 
 def needed(task: str, said: str) -> str:

@@ -10,7 +10,7 @@ import sys
 import warnings
 
 from bires.envs.families import family_of
-from bires.errors import unknown
+from bires.errors import UserError, unknown
 
 DMCONTROL = (
     "acrobot-swingup",
@@ -74,6 +74,11 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message=r".*The environment creator metadata.*")
 
 
+def known_as(task: str) -> str:
+    """The name of a task as the package writes it; others stay as they are."""
+    return next((short for short in SHORT if short.lower() == task.lower()), task)
+
+
 def resolve(task: str, protocol: str = "modern") -> str:
     """The Gymnasium id for a task name: short name, id, or `module:id` for an environment of the user's own.
 
@@ -82,19 +87,29 @@ def resolve(task: str, protocol: str = "modern") -> str:
     import gymnasium
 
     register()
-    by_lower = {short.lower(): id_ for short, id_ in SHORT.items()}
-    if task.lower() in by_lower:
-        return by_lower[task.lower()]
+    if (short := known_as(task)) in SHORT:
+        return SHORT[short]
     family = family_of(task)  # imports the module of MODULE:ID, which registers the id
     name = task.rpartition(":")[2]
     if family is not None:
         name = family.resolve(name, protocol)
     if name not in gymnasium.registry and is_factory(task):
         return task
+    if name in gymnasium.registry and outdated(name):
+        stem = name.rpartition("-v")[0]
+        newest = max(id_ for id_ in gymnasium.registry if id_.rpartition("-v")[0] == stem)
+        raise UserError(f"Task {name!r} is too old for this Gymnasium. Use {newest!r}.")
     if name not in gymnasium.registry:
         names = [*SHORT, *sorted(gymnasium.registry)]
         raise unknown("task", task, names, "See `bires list tasks`; your own environment is MODULE:ID.")
     return name
+
+
+def outdated(name: str) -> bool:
+    """Whether Gymnasium knows a version of a task only to refuse it."""
+    import gymnasium
+
+    return "mujoco_py" in getattr(gymnasium.spec(name).entry_point, "__name__", "")
 
 
 def is_factory(task: str) -> bool:

@@ -67,7 +67,8 @@ class Run:
         return str(self.path)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r}: {self.config.task}, {self.members.height} members)"
+        count = self.members.height
+        return f"Run({str(self.path)!r}: {self.config.task}, {count} member{'s' if count != 1 else ''})"
 
     def require_resumable(self) -> None:
         """Refuses to continue a run of another format: the two parts of its curve would not be comparable."""

@@ -13,6 +13,10 @@ from bires.errors import UserError
 
 def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | None = None) -> tuple[str, str]:
     """The algorithms to compare on a task; without an agent, those of the first that can act there."""
+    if not isinstance(task, str):
+        raise UserError(
+            f"task was given {task!r}; accepted: one task, as text. For several: bires.train_each([…], algorithm=[…])."
+        )
     spec = registry.agent(agent) if agent is not None else agent_for(task, kwargs)
     bidirectional = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
     if not bidirectional:

@@ -18,6 +18,7 @@ import tyro
 from bires.agents import registry
 from bires.agents.base import AgentSpec
 from bires.envs.families import family_of, settings_of
+from bires.envs.tasks import known_as
 from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.settings import tuning as tunings
@@ -123,6 +124,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Fills in what was not given, so that a configuration, and the manifest, are always complete."""
+        object.__setattr__(self, "task", known_as(self.task) if isinstance(self.task, str) else self.task)
         omitted = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Omitted | OmittedValues)]
         defaults = dict(self.agent.run.get(self.sight) or next(iter(self.agent.run.values())))
         defaults |= family.defaults if (family := family_of(self.task)) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bires import rules
 from bires.agents import registry
 from bires.settings.config import Config, default_of, flag
 
@@ -17,6 +18,10 @@ def doubts(config: Config) -> Iterator[str]:
     if config.batch > held:
         limit = "replay" if config.replay <= config.steps else "steps"
         yield f"--batch {config.batch} is more than --{limit} {held}: a batch always has some transitions twice or more"
+    named = (rules.get(name) for name in config.rule)
+    used = list(named) or [rules.get(registry.algorithm(name).rule) for name in config.algorithm]
+    if len(config.eta) > 1 and not any(rule.weighted for rule in used):
+        yield "--eta was given several values, but no rule here reads η: they make no members; see `bires list rules`"
     for name in RATES:
         if 0.0 in config.own.get(name, ()):
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"

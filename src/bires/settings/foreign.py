@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-TASK = "task"
+TASK, DEVICE, VIDEO = "task", "device", "video"
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("learning_rate", "lr"), ("critic_lr", "actor_lr")),
     **dict.fromkeys(("q_lr", "critic_learning_rate"), ("critic_lr",)),
@@ -24,16 +24,36 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("discount", "discount_factor"), ("gamma",)),
     **dict.fromkeys(("log_interval", "log_freq"), ("log_every",)),
     **dict.fromkeys(("save_freq", "save_every"), ("keep_every",)),
+    **dict.fromkeys(("ent_coef", "entropy_coef", "init_temperature"), ("alpha",)),
+    **dict.fromkeys(("target_policy_noise", "policy_noise"), ("smoothing",)),
+    **dict.fromkeys(("target_noise_clip", "noise_clip"), ("smoothing_clip",)),
+    **dict.fromkeys(("exploration_noise", "action_noise"), ("noise",)),
+    **dict.fromkeys(("policy_frequency", "policy_freq"), ("policy_delay",)),
+    **dict.fromkeys(("exploration_fraction", "exploration_steps"), ("epsilon_steps",)),
+    **dict.fromkeys(("exploration_initial_eps", "start_e"), ("epsilon_start",)),
+    **dict.fromkeys(("exploration_final_eps", "end_e"), ("epsilon_end",)),
+    **dict.fromkeys(("n_critics", "num_critics"), ("critics",)),
+    **dict.fromkeys(("optimizer", "optimizer_class"), ("optimiser",)),
+    **dict.fromkeys(("track", "tensorboard_log", "wandb"), ("log",)),
+    **dict.fromkeys(("output", "output_dir", "save_path"), ("out",)),
+    **dict.fromkeys(("device", "cuda"), (DEVICE,)),
+    **dict.fromkeys(("capture_video", "render"), (VIDEO,)),
     "target_network_frequency": ("target_every",),
     "target_update_interval": ("target_every",),
     "normalize_observations": ("normalise_observations",),
 }
 """A name elsewhere → those here."""
+INSTEAD = {
+    TASK: "the task comes first, without a name, as in `bires train CartPole-v1`",
+    DEVICE: "an accelerator is used where JAX finds one; the environment variable JAX_PLATFORMS=cpu says otherwise",
+    VIDEO: "`bires play RUN --video out.mp4` films a trained member",
+}
+"""What to do, where that is no other setting."""
 WORDS = {
     "seeds": "--seeds (more members, each with an environment of its own)",
     "workers": "--workers (processes that step the environments)",
 }
-FURTHER = ("seeds", "workers", "keep_every")
+FURTHER = ("seeds", "workers", "keep_every", "log", "out", DEVICE, VIDEO)
 """What a command accepts beside the settings of a run."""
 
 
@@ -43,7 +63,7 @@ def instead_of(name: str, known: Container[str]) -> str | None:
     if not here:
         return None
     flag = "--" + name.replace("_", "-")
-    if here == [TASK]:
-        return f"{flag} is not a setting here: the task comes first, without a name, as in `bires train CartPole-v1`."
+    if here[0] in INSTEAD:
+        return f"{flag} is not a setting here: {INSTEAD[here[0]]}."
     words = " and ".join(WORDS.get(mine, "--" + mine.replace("_", "-")) for mine in here)
     return f"{flag} is not a setting here; use {words}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,21 +24,48 @@ WITH_A_NAME = ("--out", "--ray")
 """Flags of `bires reproduce` whose value may read like a study."""
 
 
-def report(runs: Sequence[Run], out: Path, name: str | None, command: str) -> Found:
-    """Writes the report of some runs. Claims are judged for the study ``name``, or the one that made all of them."""
+def report(
+    runs: Sequence[Run], out: Path, name: str | None, command: str, say: Callable[[str], object] = lambda text: None
+) -> Found:
+    """Writes the report of some runs. Claims are judged for the study ``name``, or the one that made all of them.
+
+    ``say`` is told what readers of its numbers should know of the runs.
+    """
     panels = collect(run for run in runs if run.evaluations.height)
     found = find(panels)
-    write_found(found, out, about(panels, name or made_by(panels), command))
+    described = about(panels, name or made_by(panels), command)
+    write_found(found, out, described)
+    for note in described.notes:
+        say(note)
     return found
 
 
 def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
     """Title and notes of a report; claims only where there is a study to judge."""
     if name is None:
-        return About(f"bires: {titled(panels)}", subject(panels), command=command)
+        return About(f"bires: {titled(panels)}", subject(panels), state(panels), command=command)
     study = plan.get(name)
     require_runs_of(name, study, panels)
     return About(f"bires: {name}", study.summary, notes(study, panels), judge(study, panels), command)
+
+
+def state(panels: Sequence[Panel]) -> tuple[str, ...]:
+    """Which runs are not finished, and whose curves are cut so that all of a panel have the same steps."""
+    halfway = [
+        f"{run.path.name} (step {last:,} of {run.config.steps:,})"
+        for panel in panels
+        for run in panel.runs
+        if not run.finished and (last := int(max(run.evaluations["step"], default=0))) < run.config.steps
+    ]
+    cut = [panel.title for panel in panels if panel.cut]
+    return tuple(
+        text
+        for text in (
+            f"Not finished: {', '.join(halfway)}." if halfway else "",
+            f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
+        )
+        if text
+    )
 
 
 def require_runs_of(name: str, study: Study, panels: Sequence[Panel]) -> None:

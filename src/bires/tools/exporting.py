@@ -41,6 +41,11 @@ class Exported:
 def export(runs: Sequence[Run], request: ExportRequest, say: Callable[[str], object] = lambda text: None) -> Exported:
     """Writes runs for another program; ``say`` is told what is missing."""
     out = request.out or Path(PLACES[request.to])
+    if request.to != "minari" and (request.episodes is not None or request.source != "played"):
+        given = "--episodes" if request.episodes is not None else "--source"
+        raise UserError(f"{given} was given with --to {request.to}; it is for --to minari.")
+    if any(out.resolve() == run.path.resolve() for run in runs):
+        raise UserError(f"--out was given {out}, a run itself; give a folder beside it, such as {PLACES[request.to]}.")
     if request.to in ("tensorboard", "wandb"):
         return Exported(out, viewers.export(runs, request.to, out, request.project))
     if len(runs) != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,6 +92,15 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
     return out
 
 
+def longer(run: Run) -> bool:
+    """Whether a run was made longer after the command that its manifest names."""
+    said = re.search(r"--steps[ =](\S+)", str(run.manifest.get("command", "")))
+    try:
+        return said is not None and int(float(said[1])) < run.config.steps
+    except ValueError:
+        return False
+
+
 def settings_of(run: Run, member: Member) -> dict[str, Any]:
     """The settings of a run, with one member's values of those that vary."""
     own, shared = member.row(), configs.to_json(run.config)
@@ -132,6 +142,7 @@ def card(found: Card) -> str:
     }
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items())  # JSON is YAML
     settings = "\n".join(f"{name}: {json.dumps(value)}" for name, value in settings_of(run, own).items())
+    whose = "this policy" if row["step"] == found.step else "this member earlier, at its last evaluation"
     interval = "" if found.seeds > 1 else " (one seed: no interval)"
     pictures = ["![learning curves](curves.png)", *(f"![an episode]({n})" for n in found.files if n.endswith(".gif"))]
     lines = [
@@ -140,7 +151,7 @@ def card(found: Card) -> str:
         f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) after "
         f"{found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
         "| | return |\n|---|---|",
-        f"| this policy, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
+        f"| {whose}, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
         f"{mean} |",
         f"| {found.label}, {found.seeds} seeds, last tenth of training: mean [95 % interval]{interval} | "
         f"{found.final.show('.2f')} |\n",
@@ -155,6 +166,7 @@ def card(found: Card) -> str:
         ),
         "## How it was made\n",
         f"    {printable(run.manifest.get('command', ''))}\n",
+        *([f"It was trained on to step {found.step:,}: `bires resume RUN --steps {found.step}`.\n"] * longer(run)),
         f"<details><summary>All settings of this member</summary>\n\n```yaml\n{settings}\n```\n</details>\n",
         f"Files: {', '.join(f'`{name}`' for name in found.files)}. `evaluations.csv` has the curves of all members.\n",
     ]

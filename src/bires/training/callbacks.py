@@ -71,6 +71,7 @@ def name_of(callback: Callback) -> str:
 def to_stop(callback: Callback, evaluation: Evaluation, count: int) -> list[int]:
     """Asks a callback which of the evaluated members to stop, of ``count`` in the run."""
     answer = callback(evaluation)
+    answer = bool(answer) if isinstance(answer, np.bool_) else answer
     if answer is None or answer is True:
         return []
     if answer is False:

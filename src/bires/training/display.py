@@ -42,12 +42,16 @@ class Display:
         self.quiet, self.as_json = quiet, as_json
         self.console = terminal.console(stderr=as_json)
         self._live: Live | None = None
+        self._heading: str | None = None
+        """A line that is printed before the next one: not at all, if a run is refused."""
 
     def begin(self, config: Config, members: Sequence[Member], out: Path) -> None:
         self._meter, self.out = Meter(config, members), out
-        self._last_evaluation, self._steps, self._text = -1, config.steps, "training …"
+        self._steps, self._text = config.steps, "training …"
+        self._last_evaluation: int | None = None
+        """The step that the returns are of; None: the run goes on, and has not been evaluated since."""
         self.event("start", run=str(out), task=config.task, members=len(members), steps=config.steps)
-        self.say_line(f"run {out}")
+        self._heading = f"run {out}"
         self.show("starting …")
 
     def __enter__(self) -> Display:
@@ -76,7 +80,9 @@ class Display:
     def say_line(self, text: str) -> None:
         """A line for people."""
         if self._lines:
-            self.console.print(printable(text, "\n"), soft_wrap=True)
+            heading, self._heading = self._heading, None
+            for line in (heading, text) if heading else (text,):
+                self.console.print(printable(line, "\n"), soft_wrap=True)
 
     @property
     def width(self) -> int:
@@ -104,11 +110,13 @@ class Display:
     def report(self, progress: Progress) -> None:
         """Called at every logging interval and evaluation."""
         numbers = self._meter.numbers(progress)
-        self.event("progress", **numbers)
+        fresh = progress.evaluated and progress.step != self._last_evaluation
+        if fresh:
+            self._last_evaluation = progress.step
+        self.event("progress", **numbers, evaluated_at=self._last_evaluation)
         self._text = text = "\n".join(lines(numbers, self.width))
         self.tick(progress.step)
-        if progress.evaluated and progress.step != self._last_evaluation:
-            self._last_evaluation = progress.step
+        if fresh:
             self.say_line(text)
 
 
