@@ -19,7 +19,9 @@ def unknown(kind: str, given: str, accepted: Iterable[str], hint: str) -> UserEr
     """The error for a name that is not in a list, with the nearest names of the list."""
     names = list(accepted)
     by_lower = {name.lower(): name for name in names}
-    near = [by_lower[name] for name in get_close_matches(given.lower(), by_lower, n=3, cutoff=0.5)]
+    near = get_close_matches(given, names, n=3, cutoff=0.5)
+    if given.lower() in by_lower:
+        near = [by_lower[given.lower()]]
     meant = f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
     listed = f" Accepted: {', '.join(names)}." if len(names) <= 20 else ""
     return UserError(f"Unknown {kind} {given!r}.{meant}{listed} {hint}".rstrip())

@@ -6,11 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-import tyro
 
 import bires
 from bires.analysis.trials import best_command
-from bires.cli import commands, flags
+from bires.cli import parse
 from bires.errors import UserError
 from bires.runs.folder import Folder
 from bires.settings import config as configs
@@ -80,9 +79,7 @@ def test_the_printed_command_trains_that_trial(number):
     one = alone(config, trial)
     assert not set(one.seed) & set(config.seed)
     words = shlex.split(command_of(one))[1:]
-
-    parsed = tyro.cli(commands.commands(flags.completed(words)), args=words)
-    made: Config = parsed.whole(parsed.config, parsed.seeds)
+    made: Config = parse(words).configuration()
     theirs = trials_of(grid.members(made))
     assert len(theirs) == 1
     assert {**theirs[0].first.row(), "member": 0, "seed": 0} == {**trial.first.row(), "member": 0, "seed": 0}
