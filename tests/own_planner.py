@@ -35,7 +35,6 @@ KIND = PlannerKind(
     start="before",
     size=lambda numbers: (1, numbers["walk_steps"]),
     first=dyna.first,
-    following=lambda parts, learner, observation: parts.clip(parts.target_action(learner, observation)),
     extra=extra,
 )
 

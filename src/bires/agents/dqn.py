@@ -105,9 +105,8 @@ def update(
     now = ok & (optimiser.updates % jnp.asarray(hyper.own["target_every"], jnp.int32) == 0)
     new = state._replace(online=moved, target=hard_update(moved, state.target, now), optimiser=optimiser)
     if slope.estimate is not None:
-        estimate, adapted = descend(
-            slope.estimate, state.estimate_optimiser, state.estimate, hyper.own["critic_lr"], ok
-        )
+        theirs = clip_norm(slope.estimate, norm(slope.estimate), bound) if bound > 0 else slope.estimate
+        estimate, adapted = descend(theirs, state.estimate_optimiser, state.estimate, hyper.own["critic_lr"], ok)
         new = new._replace(estimate=estimate, estimate_optimiser=adapted)
     return new, seen._replace(alive=ok)
 

@@ -35,6 +35,11 @@ class Imagined(NamedTuple):
     """0 where the simulator came to a true end, else 1; None: learned models know of no ends."""
 
 
+def follow(parts: Parts, learner: Learner, observation: jax.Array) -> jax.Array:
+    """The target policy, within the bounds of real actions: how rollouts go on."""
+    return parts.clip(parts.target_action(learner, observation))
+
+
 @dataclass(frozen=True)
 class PlannerKind:
     """A way to use a model: `width` rollouts of `depth` steps from every transition of a batch."""
@@ -46,7 +51,7 @@ class PlannerKind:
     """A member's planning numbers → width and depth of its rollouts; a zero: it imagines nothing."""
     first: Callable[[Parts, jax.Array, Learner, Hyper, Transition, int], jax.Array]
     """parts, key, learner, hyper, batch, width → the first actions: (width, batch, action)."""
-    following: Callable[[Parts, Learner, jax.Array], jax.Array]
+    following: Callable[[Parts, Learner, jax.Array], jax.Array] = follow
     """parts, learner, observations → the next actions, where rollouts go on."""
     slope: Callable[[Planning, Learner, Hyper, Transition, Imagined], Slope] | None = None
     """The critic's gradient on the real batch, in place of the rule's; None: the rule's."""

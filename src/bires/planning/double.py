@@ -19,7 +19,6 @@ import jax.numpy as jnp
 
 from bires.agents.base import Hyper, Learner, Second, Slope
 from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
-from bires.planning.mve import follow
 from bires.types import Transition
 
 
@@ -40,7 +39,6 @@ KIND = PlannerKind(
     start="before",
     size=lambda numbers: (1, 1),
     first=lambda parts, key, learner, hyper, batch, width: batch.action[None],
-    following=follow,
     slope=slope,
 )
 

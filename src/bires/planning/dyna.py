@@ -112,7 +112,6 @@ KIND = PlannerKind(
     start="before",
     size=lambda numbers: (numbers["planning_steps"], 1),
     first=first,
-    following=lambda parts, learner, observation: parts.clip(parts.target_action(learner, observation)),
     extra=extra,
     doubts=lambda numbers: (numbers.get("planning_trust") or 0.0) > 0,
 )

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from bires.agents.base import Hyper, Learner, Parts, Slope
-from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning
+from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning, follow
 from bires.types import Setting, Transition
 
 SETTINGS = (
@@ -30,11 +30,6 @@ SETTINGS = (
         choices=("paper", "original"),
     ),
 )
-
-
-def follow(parts: Parts, learner: Learner, observation: jax.Array) -> jax.Array:
-    """The target policy, within the bounds of real actions."""
-    return parts.clip(parts.target_action(learner, observation))
 
 
 def bootstrapped(parts: Parts, learner: Learner, hyper: Hyper, observation: jax.Array) -> jax.Array:
@@ -97,7 +92,6 @@ KIND = PlannerKind(
     start="after",
     size=lambda numbers: (1, numbers["horizon"]),
     first=lambda parts, key, learner, hyper, batch, width: follow(parts, learner, batch.next_observation)[None],
-    following=follow,
     slope=slope,
     regresses=True,
 )
