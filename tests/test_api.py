@@ -5,14 +5,18 @@ import os
 import signal
 import subprocess
 import threading
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import gymnasium
 import numpy as np
 import pytest
 
 import bires
+from bires.agents.registry import AGENTS
+from bires.api.keywords import Numbers, RunSettings, Settings
 from bires.api.spelling import in_python
+from bires.envs.families import FAMILIES
+from bires.planning.registry import SETTINGS
 from bires.runs import folder as runs
 from bires.settings import config as configs
 from bires.settings.keywords import make_config
@@ -178,11 +182,23 @@ def test_messages_are_translated(flags, python):
 
 
 def test_completion_finds_every_setting_of_a_run():
-    for function in (bires.train, bires.compare):
+    for function in (bires.train, bires.compare, bires.tune, bires.train_each):
         names = inspect.signature(function).parameters
-        assert {*configs.types(), "seeds"} <= set(names)
+        assert {*configs.types(), "seeds"} - {"task"} <= set(names)
         assert not {"args", "kwargs"} & set(names)
     assert set(bires.__all__) <= set(dir(bires))
+
+
+def test_the_typed_keywords_are_the_settings_there_are():
+    run = {*configs.types(), "seeds"} - {"task"}
+    ours = [AGENTS[name] for name in ("ddpg", "dqn", "td3", "sac")] + [FAMILIES[name] for name in ("Atari", "MinAtar")]
+    own = {one.name: one for one in (*SETTINGS, *(one for source in ours for one in source.settings))}
+    assert set(RunSettings.__annotations__) == run
+    kinds = get_type_hints(Settings)
+    assert set(kinds) == run | set(own)
+    for name, one in own.items():
+        assert set(get_args(kinds[name])) == set(one.choices) or not one.choices
+        assert (kinds[name] == Numbers) == one.varies
 
 
 def test_a_stopped_run_says_how_to_go_on(tmp_path, quick):

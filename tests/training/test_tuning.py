@@ -188,4 +188,4 @@ def test_python_refuses_in_the_words_of_python():
     with pytest.raises(UserError, match=r"^Both eta and range eta were given"):
         bires.tune("walker-stand", eta=[0, 1], ranges={"eta": (0, 1)})
     with pytest.raises(UserError, match=r"^batch=\(32, 64\) was given|^batch was given 32 64; it cannot vary"):
-        bires.tune("walker-stand", batch=[32, 64], ranges={"eta": (0, 1)})
+        bires.tune("walker-stand", batch=[32, 64], ranges={"eta": (0, 1)})  # type: ignore[arg-type]

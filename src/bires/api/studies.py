@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from bires.analysis.curves import collect
+from bires.api.keywords import Whole
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
-from bires.api.training import Whole, make_options
+from bires.api.training import make_options
 from bires.runs.tables import Table
 from bires.settings import config as configs
 from bires.settings.options import Cohorts, Options

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Unpack
 
+from bires.api.keywords import Settings, Whole, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
-from bires.api.training import Whole, make_options
+from bires.api.training import make_options
 from bires.errors import UserError
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Stopped, Viewer
@@ -18,6 +19,7 @@ from bires.studies.together import at_once as so_many
 from bires.training.display import Display
 
 
+@showing_settings
 @as_typed
 def train_each(
     tasks: Iterable[str],
@@ -33,7 +35,7 @@ def train_each(
     callback: str | None = None,
     log: Viewer | None = None,
     quiet: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> list[Run]:
     """`train` on several tasks with the same settings: a run for each, in folders under ``out``.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bires.analysis.live import logging
+from bires.api.keywords import Names, Numbers, Whole
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -26,13 +27,6 @@ from bires.training.display import Display
 from bires.training.launch import newest
 from bires.training.plan import make_plan
 from bires.training.start import default_out, start
-
-Names = str | Iterable[str]
-"""One name, or several: a grid."""
-Numbers = float | Iterable[float]
-"""One number, or several: a grid."""
-Whole = int | float
-"""A whole number, which may be written 1e6."""
 
 
 @as_typed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from bires.api.keywords import Settings, Whole, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed
-from bires.api.training import Whole, carried_out, make_options
+from bires.api.training import carried_out, make_options
 from bires.settings import config as configs
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Viewer
@@ -19,6 +20,7 @@ from bires.training.callbacks import Callback
 Limits = tuple[float, float] | tuple[float, float, Literal["log", "linear"]]
 
 
+@showing_settings
 @as_typed
 def tune(
     task: str,
@@ -36,7 +38,7 @@ def tune(
     callback: Callback | str | None = None,
     log: Viewer | None = None,
     quiet: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Run:
     """Searches settings: trains all trials as one population, and stops the worse half of them again and again.
 
@@ -52,7 +54,7 @@ def tune(
     none. ``settings`` and all other arguments are those of `train`; there are three seeds unless ``seeds`` or ``seed``
     is given.
     """
-    given = settings if {"seed", "seeds"} & settings.keys() else {**settings, "seeds": 3}
+    given: dict[str, Any] = {"seeds": 3, **settings} if "seed" not in settings else {**settings}
     search = Search(
         ranges_of(ranges or {}),
         configs.proper("trials", trials, int),
