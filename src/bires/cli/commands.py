@@ -11,7 +11,7 @@ import tyro
 
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_groups
-from bires.cli.output import MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
+from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
 from bires.cli.tools import Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.errors import unknown
@@ -41,7 +41,7 @@ class Evaluate:
     """The folder of a run."""
     episodes: Whole = 20
     """Noise-free episodes of each member."""
-    member: tuple[Whole, ...] = ()
+    member: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
     """Only these members."""
     workers: MaybeWhole = None
     """Environment processes; 0: none; default: chosen by size."""
@@ -87,7 +87,7 @@ class Reproduce:
     """smoke: minutes, to see that everything works; small: hours on a workstation; paper: all of it."""
     dry_run: bool = False
     """Run nothing; show what is left to do: members, steps, memory and time on this machine."""
-    task: tuple[str, ...] = ()
+    task: Annotated[tuple[str, ...], NO_DEFAULT] = ()
     """Only these tasks of the study."""
     seeds: MaybeWhole = None
     """Number of seeds, in place of the scale's."""
@@ -128,7 +128,7 @@ class Bench:
     """The task whose sizes and environments are used."""
     agent: MaybeText = None
     """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
-    populations: tuple[Whole, ...] = ()
+    populations: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
     """Population sizes; default: 1, 4, 10 on a CPU; 1, 8, 35, 175, 330 on an accelerator."""
     seconds: float = 4.0
     """About how long each measurement takes."""

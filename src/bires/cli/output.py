@@ -17,6 +17,8 @@ def metavar(text: str) -> Any:
     return tyro.conf.arg(metavar=text, help_behavior_hint="")
 
 
+NO_DEFAULT = tyro.conf.arg(help_behavior_hint="")
+"""For a list that may be empty: its text says what that means."""
 MaybeWhole = Annotated[Whole | None, metavar("INT")]
 MaybeNumber = Annotated[float | None, metavar("FLOAT")]
 MaybeText = Annotated[str | None, metavar("STR")]
@@ -57,4 +59,4 @@ class Output(RunOptions):
     """How a command runs and reports, and where it writes. Nothing here changes results."""
 
     out: MaybePath = None
-    """Where to write; default: runs/<task>-<time>. If the same run is there, it is continued."""
+    """Where to write; default: a folder under runs, named by task and time. The same run there is continued."""
