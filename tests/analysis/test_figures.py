@@ -94,3 +94,7 @@ def test_bars_say_where_their_axis_is_logarithmic(gain, says, tmp_path, drawn):
     assert drawn[0].axes[1].get_ylabel() == f"improvement of the AUC{says}"
     ticks = [text.get_text() for text in drawn[0].axes[1].get_yticklabels()]
     assert len(set(ticks)) == len(ticks) > 2
+
+
+def test_sixty_four_kinds_have_looks_of_their_own():
+    assert len({figures.style(number) for number in range(64)}) == 64

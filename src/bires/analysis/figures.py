@@ -37,10 +37,15 @@ Effect = tuple[str, Estimate, Sequence[float]]
 """A kind, its mean difference over tasks, and that of each task."""
 
 
+def style(number: int) -> tuple[Any, Any]:
+    """The look of a kind: colours come again after eight kinds, with other dashes."""
+    return COLOURS[number % len(COLOURS)], DASHES[(number + number // len(COLOURS)) % len(DASHES)]
+
+
 def styles(panels: Sequence[Panel]) -> Styles:
     """One look per kind of member in all panels of a figure."""
     labels = dict.fromkeys(kind.label for panel in panels for kind in panel.kinds)
-    return {label: (COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]) for i, label in enumerate(labels)}
+    return {label: style(i) for i, label in enumerate(labels)}
 
 
 def eta_styles(panels: Sequence[Panel]) -> Styles:

@@ -62,7 +62,11 @@ class Evaluate:
 class WriteReport:
     """Write report.html, figures and tables of runs; one panel per task."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]"), tyro.conf.Positional]
+    runs: Annotated[
+        tuple[Path, ...],
+        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
+        tyro.conf.Positional,
+    ]
     """Run folders, or folders that hold some."""
     out: Path = Path("report")
     """Where to write."""

@@ -46,7 +46,11 @@ class Export:
     """Write runs for other programs: curves for TensorBoard or Weights & Biases, a folder for a model hub, or a Minari
     dataset. Exporting again replaces what was there."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]"), tyro.conf.Positional]
+    runs: Annotated[
+        tuple[Path, ...],
+        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
+        tyro.conf.Positional,
+    ]
     """Run folders, or folders that hold some; one run for a hub or a dataset."""
     to: Target = "tensorboard"
     """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""
