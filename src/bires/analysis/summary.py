@@ -164,13 +164,19 @@ def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
     )
 
 
+SHORT_LABEL = 20
+"""Labels up to this length stay in one piece on a terminal of 80 columns."""
+
+
 def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
     """The rows as a terminal shows them."""
     last, steps = max((row.last_step for row in rows), default=0), run.config.steps
     late = "" if last == steps else f", evaluated last at step {last:,}"
     table = RichTable(title=f"{printable(run.config.task)}, {steps:,} steps{late}", title_justify="left")
-    for name in ("", "members", "final return", "AUC"):
-        table.add_column(name, justify="left" if not name else "right", overflow="fold")
+    short = max((len(row.kind) for row in rows), default=0) <= SHORT_LABEL
+    table.add_column("", overflow="fold", no_wrap=short)
+    for name in ("members", "final return", "AUC"):
+        table.add_column(name, justify="right", overflow="fold", no_wrap=short and name == "final return")
     compared = next((row for row in rows if row.difference), None)
     if compared:
         table.caption = (
