@@ -284,3 +284,23 @@ def test_imagined_successors_of_every_model_stand_beside_their_mean():
     assert found.each.shape == (1, 3, 2, 8, 3)
     np.testing.assert_allclose(found.each.mean(2), found.next_observation, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.each[0, 1, 0], batch.observation + found.action[0, 1].sum(-1)[:, None], atol=1e-5)
+
+
+def test_the_eta_that_is_reported_is_that_of_the_rounds_a_member_has():
+    """One round, in a program that has three for others; models that agree leave η as it is."""
+    rng = np.random.default_rng(8)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
+    hyper = hyper_for("res", steps=1)
+    assert hyper.planning is not None
+    numbers = {**hyper.planning.numbers, "planning_trust": jnp.float32(1.0)}
+    hyper = hyper._replace(planning=hyper.planning._replace(numbers=numbers))
+    rounds = jnp.stack([batch.next_observation] * 3)[None]
+    imagined = Imagined(
+        jnp.stack([batch.action] * 3)[None],
+        jnp.stack([batch.reward] * 3)[None],
+        rounds,
+        each=jnp.stack([rounds] * 2, axis=2),
+    )
+    _, _, told = dyna.extra(planner_for("res", steps=3), state, hyper, batch, imagined, jnp.array(True))
+    assert isinstance(told, dict)
+    assert float(told["imagined_eta"]) == pytest.approx(ETA, rel=1e-5)
