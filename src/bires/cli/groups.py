@@ -84,7 +84,7 @@ def with_groups(command: type, selection: Selection) -> type:
         frozen=True,
         namespace={"command": lambda parsed: assembled(command, selection, parsed)},
     )
-    whole.__doc__ = command.__doc__
+    whole.__doc__ = f"{command.__doc__} The task comes before all flags."
     return whole
 
 
