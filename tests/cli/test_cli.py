@@ -37,7 +37,7 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "Breakout", "--algorithm", "dqn", "--replay", "5"], "accepted, for pixels: from 6"),
         (["train", "walker-stand", "--workers", "-1"], "--workers was given -1"),
         (
-            ["train", "CartPole-v1"],
+            ["train", "CartPole-v1", "--algorithm", "bi-res-ddpg"],
             "2 discrete actions; bi-res-ddpg needs continuous ones. Use --algorithm dqn",
         ),
         (
@@ -121,7 +121,7 @@ def test_compare_takes_what_it_is_given(tmp_path):
 
 
 def test_a_refused_command_leaves_nothing_behind(tmp_path):
-    for words in (["walker-stnd"], ["CartPole-v1"]):
+    for words in (["walker-stnd"], ["CartPole-v1", "--algorithm", "ddpg"]):
         assert command("train", *words, cwd=tmp_path).returncode == 2
     assert list(tmp_path.iterdir()) == []
 

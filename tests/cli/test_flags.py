@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bires
+from bires.cli import parse
 from bires.cli.flags import Selection
 from bires.cli.groups import GROUPS, with_groups
 from bires.cli.output import Output
@@ -33,8 +34,9 @@ def default(text, flag):
     ("words", "expected"),
     [
         (["walker-stand"], {"--steps": "1000000", "--warmup": "10000", "--hidden": "400 300"}),
-        (["CartPole-v1", "--algorithm", "dqn"], {"--steps": "100000", "--batch": "128", "--hidden": "256 256"}),
-        (["Breakout", "--algorithm", "dqn"], {"--batch": "32", "--update-every": "4", "--hidden": "512"}),
+        (["CartPole-v1"], {"--steps": "100000", "--batch": "128", "--hidden": "256 256"}),
+        (["walker-stand", "--algorithm", "td3"], {"--warmup": "100", "--batch": "256", "--hidden": "256 256"}),
+        (["Breakout"], {"--batch": "32", "--update-every": "4", "--hidden": "512"}),
     ],
 )
 def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
@@ -42,6 +44,14 @@ def test_help_shows_the_defaults_of_the_agent_and_the_task(words, expected):
     assert said.returncode == 0
     assert {flag: default(said.stdout, flag) for flag in expected} == expected
     assert "by agent" not in said.stdout
+
+
+def test_what_is_trained_where_no_algorithm_is_named_can_act_there():
+    assert make_config("Pendulum-v1", {}).algorithm == ("bi-res-ddpg",)
+    assert make_config("CartPole-v1", {}).algorithm == ("bi-res-dqn",)
+    assert make_config("Breakout", {}).algorithm == ("bi-res-dqn",)
+    assert parse(["train", "CartPole-v1", "--rule", "td"]).config.algorithm == ("bi-res-dqn",)
+    assert parse(["tune", "CartPole-v1", "--eta", "0", "1"]).config.algorithm == ("bi-res-dqn",)
 
 
 @pytest.mark.parametrize("command", [Train, Compare, Tune])

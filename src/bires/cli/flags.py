@@ -9,7 +9,7 @@ from bires.agents import registry
 from bires.envs.families import family_of
 from bires.errors import UserError
 from bires.settings.arguments import arguments
-from bires.settings.comparison import compared
+from bires.settings.comparison import compared, default_algorithm
 from bires.settings.config import Config, family_settings, flag, refuse_foreign, require_one, types
 from bires.settings.foreign import ELSEWHERE
 from bires.types import Setting, Sight, accepted
@@ -85,14 +85,17 @@ def one_task_each(words: list[str]) -> list[list[str]]:
 
 
 def completed(words: list[str]) -> list[str]:
-    """A command line on which `bires compare` names its algorithms: those of --agent, or of the task's first agent."""
-    if words[:1] != ["compare"]:
+    """A command line that names its algorithms: of `bires compare` two, those of --agent or of the task's first agent;
+    of `train` and `tune` that agent's Bi-Res version."""
+    if words[:1] not in (["train"], ["compare"], ["tune"]):
         return words
     agents, given = values_after(words, "--agent"), values_after(words, "--algorithm")
     if agents and given:
         raise UserError("Both --agent and --algorithm were given; --agent td3 is short for --algorithm td3 bi-res-td3.")
     if given or len(words) < 2 or words[1].startswith("-"):
         return words
+    if words[0] != "compare":
+        return [*words, "--algorithm", default_algorithm(words[1], env_kwargs(words))]
     return [*words, "--algorithm", *compared(words[1], agents[-1] if agents else None, env_kwargs(words))]
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 class Training:
     """What `train`, `compare` and `tune` share. `bires.cli.groups` makes their flags, and them from what was typed."""
 
+    hints: ClassVar = {"algorithm": "(default: bi-res-ddpg; with discrete actions bi-res-dqn)"}
     config: Config
     output: Output
     names: tuple[str, ...]

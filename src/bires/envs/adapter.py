@@ -201,7 +201,7 @@ class Recipe:
     """σ of the noise on actions inside the environment."""
 
     def build(self, render: bool = False) -> Environment:
-        from gymnasium import spaces, wrappers
+        from gymnasium import wrappers
 
         from bires.envs import limits, suite
 
@@ -215,7 +215,7 @@ class Recipe:
         env = self.make(render)
         if suite.is_suite(env):
             env = suite.Suite(env)
-        elif isinstance(getattr(env, "observation_space", None), spaces.Dict | spaces.Tuple):
+        elif isinstance(getattr(env, "observation_space", None), flattened()):
             env = wrappers.FlattenObservation(env)
         has = limits.has_limit(env)
         return Environment(env if has else limits.limited(env), self.protocol, None, self.disturb, not has)
@@ -254,6 +254,13 @@ class Recipe:
         if not isinstance(env, gymnasium.Env):
             raise UserError(f"{self.id} returned {env!r}; accepted: a gymnasium.Env.")
         return env
+
+
+def flattened() -> tuple[type, ...]:
+    """The spaces whose observations become vectors: parts one after another, a number of choices as 0 and one 1."""
+    from gymnasium import spaces
+
+    return spaces.Dict, spaces.Tuple, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
 
 
 def refused_arguments(error: Exception, kwargs: Mapping[str, Any]) -> str | None:

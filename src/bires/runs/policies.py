@@ -34,7 +34,8 @@ Actor = Callable[[np.ndarray], np.ndarray]
 class Policy:
     """A member's noise-free policy: call it with an observation, or a batch of them, to get action(s).
 
-    Observations are as Gymnasium's environment of the task gives them (of DMControl: dictionaries), or flat.
+    Observations are as Gymnasium's environment of the task gives them (dictionaries of DMControl, numbers of Taxi), or
+    flat.
     """
 
     act: Callable[[Any], np.ndarray]
@@ -110,7 +111,9 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         return made.observation_space
 
     def policy(observation: Any) -> np.ndarray:
-        if isinstance(observation, Mapping | tuple):
+        if isinstance(observation, Mapping | tuple) or (
+            np.size(observation) % space.observation and np.shape(observation) == structure().shape
+        ):
             observation = flatten(structure(), observation)
         seen = np.asarray(observation, space.dtype)
         if seen.size == 0 or seen.size % space.observation:

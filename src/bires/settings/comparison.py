@@ -1,4 +1,4 @@
-"""Which two algorithms a comparison trains: an agent's baseline, and its version with the bidirectional rule."""
+"""The algorithms where none is named: an agent's baseline, and its version with the bidirectional rule."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | No
             f"with --algorithm: {', '.join(spec.algorithms)}."
         )
     return spec.baseline, bidirectional[0]
+
+
+def default_algorithm(task: str, kwargs: Mapping[str, Any] | None = None) -> str:
+    """What is trained on a task: the first agent that can act there, with the bidirectional rule."""
+    return compared(task, kwargs=kwargs)[1]
 
 
 def agent_for(task: str, kwargs: Mapping[str, Any] | None = None) -> AgentSpec:

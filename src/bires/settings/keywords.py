@@ -7,6 +7,7 @@ from typing import Any
 
 from bires.errors import UserError
 from bires.settings import config as configs
+from bires.settings.comparison import default_algorithm
 from bires.settings.config import Config
 from bires.settings.grid import MOST_MEMBERS
 
@@ -14,6 +15,8 @@ from bires.settings.grid import MOST_MEMBERS
 def make_config(task: str, settings: Mapping[str, Any]) -> Config:
     """A configuration from keyword arguments: single values become tuples of one where several are allowed."""
     given = dict(settings)
+    if "algorithm" not in given and isinstance(task, str):
+        given["algorithm"] = default_algorithm(task, given.get("env_kwargs"))
     if "seeds" in given:
         if "seed" in given:
             raise UserError("Both seeds and seed were given; seeds=5 is short for seed=range(5).")

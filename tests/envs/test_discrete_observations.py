@@ -1,0 +1,60 @@
+"""Observations that are numbers of choices: vectors to the networks, and policies take them as the task gives them."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import bires
+from bires.envs.adapter import recipe
+from tests.helpers import QUICK
+
+
+class Shown(gymnasium.Env):
+    """Shows one observation, then another; nothing else happens."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space, first, second):
+        self.observation_space, self.first, self.second = space, first, second
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.first, {}
+
+    def step(self, action):
+        return self.second, 0.0, True, False, {}
+
+
+def digits():
+    return Shown(spaces.MultiDiscrete([3, 2]), np.array([2, 0]), np.array([0, 1]))
+
+
+def lamps():
+    return Shown(spaces.MultiBinary(2), np.array([1, 1], np.int8), np.array([0, 1], np.int8))
+
+
+@pytest.mark.parametrize(("task", "seen"), [("digits", [1, 0, 0, 0, 1]), ("lamps", [0, 1])], ids=["digits", "lamps"])
+def test_choices_become_zeros_and_ones(task, seen):
+    environment = recipe(f"{__name__}:{task}", "modern").build()
+    environment.reset(0)
+    outcome = environment.step(np.zeros(1, np.float32))
+    assert outcome.observation.dtype == np.float32
+    assert outcome.observation.tolist() == seen
+
+
+def test_the_square_of_a_lake_is_a_vector():
+    environment = recipe("FrozenLake-v1", "modern").build()
+    assert environment.reset(3).tolist() == np.eye(16)[0].tolist()
+    assert environment.space.observation == 16
+
+
+def test_a_policy_takes_the_numbers_of_the_task(tmp_path):
+    lake = {"is_slippery": False}
+    run = bires.train("FrozenLake-v1", env_kwargs=lake, out=tmp_path / "run", **QUICK)
+    assert run.members["algorithm"] == ["bi-res-dqn"]
+    policy = run.policy(0)
+    observation, _ = gymnasium.make("FrozenLake-v1", **lake).reset(seed=0)
+    assert policy(observation) == policy(np.eye(16)[observation])
+    assert policy(5) == policy(np.int64(5)) == policy(np.eye(16)[5])
+    assert policy(np.eye(16)).tolist() == [policy(square) for square in range(16)]
