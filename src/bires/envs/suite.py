@@ -2,12 +2,13 @@
 
 A step of walker-stand is 0.15 ms of simulation. Through Gymnasium's wrappers, the conversion of specifications and
 DMControl's look-up of names it takes twice that; here the same numbers are read from the same simulation, and they are
-written into one vector. `tests/envs/test_envs.py` compares the two, bit for bit.
+written into one vector. `tests/envs/test_envs.py` and `test_suite.py` compare the two, bit for bit.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import wraps
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +36,7 @@ class Suite(gymnasium.Wrapper[np.ndarray, np.ndarray, Any, Any]):
         self._size = sum(sizes.values())
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (self._size,), np.float32)
         remember_names(self._suite.physics)
+        shorten_rewards()
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         observation: Any
@@ -52,6 +54,39 @@ class Suite(gymnasium.Wrapper[np.ndarray, np.ndarray, Any, Any]):
             value = observation[name]
             flat[part] = value.reshape(-1) if isinstance(value, np.ndarray) else value
         return flat
+
+
+def shorten_rewards() -> None:
+    """Lets DMControl's `tolerance`, of which rewards are made, take a single number for one, not for an array.
+
+    It is replaced for the whole process: it gives the same bits. A step of cheetah-run is 15 % shorter by it, one of
+    walker-run or humanoid-run 8 %.
+    """
+    from dm_control.utils import rewards
+
+    if hasattr(rewards.tolerance, "__wrapped__"):
+        return
+    usual, sigmoids = rewards.tolerance, rewards._sigmoids
+
+    @wraps(usual)
+    def tolerance(
+        x: Any,
+        bounds: tuple[float, float] = (0.0, 0.0),
+        margin: float = 0.0,
+        sigmoid: str = "gaussian",
+        value_at_margin: float = rewards._DEFAULT_VALUE_AT_MARGIN,
+    ) -> Any:
+        lower, upper = bounds
+        if type(x) not in (float, np.float64) or lower > upper or margin < 0:
+            return usual(x, bounds, margin, sigmoid, value_at_margin)
+        if lower <= x <= upper:
+            return 1.0
+        if margin == 0:
+            return 0.0
+        distance = np.float64((lower - x if x < lower else x - upper) / margin)
+        return float(sigmoids(distance, value_at_margin, sigmoid))
+
+    rewards.tolerance = tolerance
 
 
 def remember_names(physics: Any) -> None:

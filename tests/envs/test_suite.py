@@ -1,0 +1,44 @@
+"""The shorter way through DMControl gives what DMControl gives."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from dm_control.utils import rewards
+
+from bires.envs import suite
+
+suite.shorten_rewards()
+SHORT, USUAL = rewards.tolerance, rewards.tolerance.__wrapped__
+SIGMOIDS = ("gaussian", "hyperbolic", "long_tail", "reciprocal", "cosine", "linear", "quadratic", "tanh_squared")
+
+
+@pytest.mark.parametrize("sigmoid", SIGMOIDS)
+def test_tolerance_of_a_number_has_the_same_bits(sigmoid):
+    drawn = np.random.default_rng(0).normal(0.0, 2.0, 300)
+    numbers = [*drawn, *drawn.tolist(), 0.0, 1.0, math.inf, -math.inf, math.nan, np.float64(-0.0)]
+    bounds = [(0.0, 0.0), (-0.5, 1.0), (1.0, math.inf), (-math.inf, -0.3)]
+    with np.errstate(all="ignore"):
+        for x, bound, margin, value in product(numbers, bounds, (0.0, 0.5, 2), (0.1, 0.9)):
+            one = SHORT(x, bounds=bound, margin=margin, sigmoid=sigmoid, value_at_margin=value)
+            other = USUAL(x, bounds=bound, margin=margin, sigmoid=sigmoid, value_at_margin=value)
+            assert type(one) is type(other) is float
+            assert np.float64(one).tobytes() == np.float64(other).tobytes(), (x, bound, margin, value)
+
+
+def test_tolerance_of_arrays_is_dmcontrols():
+    x = np.linspace(-2.0, 2.0, 9)
+    assert np.array_equal(SHORT(x, (0.0, 1.0), 0.5), USUAL(x, (0.0, 1.0), 0.5))
+    assert SHORT(x[:1].reshape(()), (0.0, 1.0), 0.5).shape == ()
+
+
+@pytest.mark.parametrize("arguments", [{"bounds": (1.0, 0.0)}, {"margin": -1.0}, {"margin": 1.0, "sigmoid": "none"}])
+def test_tolerance_refuses_what_dmcontrol_refuses(arguments):
+    with pytest.raises(ValueError, match=r"bound|margin|sigmoid"):
+        SHORT(3.0, **arguments)
+
+
+def test_tolerance_is_replaced_once():
+    suite.shorten_rewards()
+    assert rewards.tolerance is SHORT
