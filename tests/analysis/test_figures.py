@@ -98,3 +98,28 @@ def test_bars_say_where_their_axis_is_logarithmic(gain, says, tmp_path, drawn):
 
 def test_sixty_four_kinds_have_looks_of_their_own():
     assert len({figures.style(number) for number in range(64)}) == 64
+
+
+def test_the_best_eta_stands_beside_none(tmp_path, drawn):
+    config = changed(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+    panels = collect([make_run(tmp_path / "run", config)])
+    figures.save_best(panels, tmp_path / "best.png")
+    (figure,) = drawn
+    assert len(figure.axes) == 2
+    for ax, algorithm in zip(figure.axes, ("bi-res-ddpg", "res-ddpg"), strict=True):
+        assert ax.get_title().startswith(algorithm)
+        kinds = [kind for kind in panels[0].kinds if kind.algorithm == algorithm]
+        best = max(kinds[1:], key=lambda kind: kind.returns.sum())
+        shown = [line.get_ydata().tolist() for line in ax.lines]
+        assert shown == [kind.returns.mean(0).tolist() for kind in (kinds[0], best)]
+        texts = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert texts == ["η = 0 (n=2)", f"η = {best.eta:g} (n=2)"]
+
+
+def test_the_best_eta_is_drawn_where_several_were_tried_beside_none(tmp_path):
+    def drawn(name, **settings):
+        return figures.has_best(collect([make_run(tmp_path / name, changed(PAIR, **settings))]))
+
+    assert drawn("many", algorithm=("bi-res-ddpg",), eta=(0.0, 0.05, 0.1))
+    assert not drawn("no-zero", algorithm=("bi-res-ddpg",), eta=(0.05, 0.1, 0.2))
+    assert not drawn("one", algorithm=("ddpg", "bi-res-ddpg"), eta=(0.05,))

@@ -7,7 +7,7 @@ of one colour map and dash, gains and losses in hatching.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill, wrap
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import Estimate
 from bires.analysis.pictures import plain_text, write
-from bires.analysis.statistics import mean_and_error
+from bires.analysis.statistics import auc, mean_and_error
 from bires.machine.terminal import elided
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -168,8 +168,37 @@ def save_curves(panels: Sequence[Panel], *paths: Path) -> list[Path]:
 @plain_text
 def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
     """One panel per task and algorithm, its curves coloured by η."""
+    return save(draw_by_algorithm(panels, lambda kinds: kinds), panels, paths)
+
+
+@plain_text
+def save_best(panels: Sequence[Panel], *paths: Path) -> list[Path]:
+    """The same with two curves: without residual updates (η = 0), and with the η > 0 of the largest AUC."""
+    figure = draw_by_algorithm(panels, none_and_best)
+    figure.supxlabel("the best η is that of the largest mean AUC among these very curves: it looks a little too good")
+    return save(figure, panels, paths)
+
+
+def none_and_best(kinds: Sequence[Curves]) -> list[Curves]:
+    """The kinds without η or with η = 0, and the one whose η > 0 has the largest mean AUC."""
+    without = [kind for kind in kinds if kind.eta in (None, 0.0)]
+    residual = [kind for kind in kinds if kind.eta not in (None, 0.0) and kind.returns.size]
+    return without + sorted(residual, key=lambda kind: float(auc(kind.returns).mean()))[-1:]
+
+
+def has_best(panels: Sequence[Panel]) -> bool:
+    """Whether some algorithm was run with η = 0 and with several others."""
+    etas: dict[tuple[str, str], set[float | None]] = {}
+    for panel in panels:
+        for kind in panel.kinds:
+            etas.setdefault((panel.title, kind.algorithm), set()).add(kind.eta)
+    return any(0.0 in found and len(found) > 2 for found in etas.values())
+
+
+def draw_by_algorithm(panels: Sequence[Panel], chosen: Callable[[Sequence[Curves]], Sequence[Curves]]) -> Any:
+    """One panel per task and algorithm, with the chosen ones of its curves, coloured by η."""
     parts = [
-        (panel, f"{algorithm}, {panel.title}", [kind for kind in panel.kinds if kind.algorithm == algorithm])
+        (panel, f"{algorithm}, {panel.title}", chosen([kind for kind in panel.kinds if kind.algorithm == algorithm]))
         for panel in panels
         for algorithm in dict.fromkeys(kind.algorithm for kind in panel.kinds)
     ]
@@ -181,7 +210,7 @@ def save_variants(panels: Sequence[Panel], *paths: Path) -> list[Path]:
         low, high = min(ax.get_ylim()[0] for ax in same), max(ax.get_ylim()[1] for ax in same)
         for ax in same:
             ax.set_ylim(low, high)
-    return save(figure, panels, paths)
+    return figure
 
 
 Gains = Sequence[tuple[str, Estimate]]

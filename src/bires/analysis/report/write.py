@@ -113,7 +113,7 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 
 def draw(found: Found, out: Path) -> list[Path]:
-    """curves.*, or variants.* where one algorithm has many η; auc.* where a baseline was run on several tasks.
+    """curves.*, or variants.* and best.* where one algorithm has many η; auc.* where several tasks have a baseline.
 
     Where there are many kinds, effects.* shows all of them in one figure in place of an auc.* of each.
     """
@@ -124,6 +124,7 @@ def draw(found: Found, out: Path) -> list[Path]:
 
     if any(crowded(panel) for panel in panels):
         written = figures.save_variants(panels, *paths("variants"))
+        written += figures.save_best(panels, *paths("best")) if figures.has_best(panels) else []
     else:
         written = figures.save_curves(panels, *paths("curves"))
     if len(gains) > MANY_KINDS:
