@@ -34,6 +34,18 @@ FEW = 3
 """As many compared kinds, or more, get no sentences about each."""
 MANY = 20
 """More totals than this do not go onto a page."""
+MEASURES = {
+    "P(better)": "probability that a seed is better",
+    "mean difference": "difference of scores: mean over tasks",
+    "median": "… median",
+    "IQM": "… IQM",
+    "final return": "… of final returns, mean",
+    "AUC ratio: median": "improvement of the AUC: median over tasks",
+    "mean": "… mean",
+    "over": "… over tasks that somebody learned",
+    "intervals": "95 % intervals",
+}
+"""The columns of the totals as rows of a page's table."""
 JUDGED_AS = {"learning": "auc", "planning": "oracle"}
 """Collections whose curves are held against the claims of a study of another name."""
 KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
@@ -100,7 +112,7 @@ def results_block(panels: Sequence[Panel]) -> str:
         "AUC improvement",
         "intervals",
     ]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines = markdown(heads, [])
     for panel in panels:
         rows = {row.kind: row for row in summary.summarise(panel)}
         for kind, row in zip(panel.kinds, rows.values(), strict=True):
@@ -133,13 +145,9 @@ def claims_block(name: str, panels: Sequence[Panel]) -> str:
     """The totals over all tasks, the study's claims, and in which settings the runs differ from the paper's."""
     found = about(panels, study_of(name), "")
     heads = ["claim of the paper", "paper", "ours [95 % interval]", "intervals", "verdict"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    lines += [
-        f"| {c.statement} | {c.paper or '–'} | {measured(c)} | {c.interval or '–'} | **{c.answer}** |"
-        for c in found.claims
-        if c.answer != "no data"
-    ]
-    waiting = len(found.claims) - (len(lines) - 2)
+    judged = [c for c in found.claims if c.answer != "no data"]
+    rows = [[c.statement, c.paper or "–", measured(c), c.interval or "–", f"**{c.answer}**"] for c in judged]
+    lines, waiting = markdown(heads, rows), len(found.claims) - len(judged)
     notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
     return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in [*task_notes(panels), *notes])])
 
@@ -192,11 +200,20 @@ def totals_lines(panels: Sequence[Panel]) -> list[str]:
     found = [total for total in totals(panels) if total.interval]
     if not found or len(found) > MANY or max(total.count for total in found) < 2:
         return []
-    heads = [column for column, _ in summary.total_cells(found[0])]
-    rows = [[minus(text) for _, text in summary.total_cells(total)] for total in found]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    cells = [{column: minus(text) for column, text in summary.total_cells(total)} for total in found]
+    if len({total.kind for total in found}) == 1:  # as many columns as groups of tasks, which fit a page
+        heads = [f"{found[0].kind} against its baseline", *(row["tasks"] for row in cells)]
+        rows = [[text, *(row[column] for row in cells)] for column, text in MEASURES.items()]
+    else:
+        heads, rows = list(cells[0]), [list(row.values()) for row in cells]
+    lines = [*markdown(heads, rows), ""]
     without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
     return [*lines, f"Nobody learned these, so the ratio leaves them out: {without}.", ""] if without else lines
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    return [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def measured(claim: Judged) -> str:
