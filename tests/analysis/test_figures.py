@@ -123,3 +123,10 @@ def test_the_best_eta_is_drawn_where_several_were_tried_beside_none(tmp_path):
     assert drawn("many", algorithm=("bi-res-ddpg",), eta=(0.0, 0.05, 0.1))
     assert not drawn("no-zero", algorithm=("bi-res-ddpg",), eta=(0.05, 0.1, 0.2))
     assert not drawn("one", algorithm=("ddpg", "bi-res-ddpg"), eta=(0.05,))
+
+
+def test_an_effect_without_an_interval_has_no_bar(tmp_path, drawn):
+    panels = collect([make_run(tmp_path / "run", PAIR)])
+    known, unknown = Estimate(0.1, 0.0, 0.2), Estimate(0.1, float("nan"), float("nan"))
+    figures.save_effects(panels, [("a", known, [0.1]), ("b", unknown, [0.1])], tmp_path / "effects.png")
+    assert [len(ax.containers) for ax in drawn[0].axes] == [1]

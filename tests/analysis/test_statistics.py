@@ -12,6 +12,7 @@ from scipy import stats
 from bires.analysis import intervals, statistics
 from bires.analysis.intervals import Estimate, estimate
 from bires.analysis.statistics import auc, improvements, mean_and_error
+from bires.errors import UserError
 
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
 OTHER = np.array([[2.0, 3.0, 4.0], [2.0, 3.0, 7.0]])  # AUC 9 and 12: mean 10.5
@@ -321,3 +322,19 @@ def test_our_intervals_cover_no_less_than_the_percentile_bootstrap(simulated, mo
     for name in simulated.QUANTITIES:
         found = simulated.covered(name, 0.5, 5, True, 10, 0)
         assert found["ours"] >= found["percentile"], name
+
+
+def test_runs_in_other_rows_are_not_paired():
+    base, other = (np.array(rows)[:, None] for rows in ([1.0, np.nan, 100.0, 50.0], [2.0, 3.0, np.nan, 51.0]))
+    with pytest.raises(UserError, match="3 and 3 runs of task 0, in other rows"):
+        estimate(statistics.mean_difference, base, other, paired=True)
+    assert np.isfinite(estimate(statistics.mean_difference, base, other).low)
+
+
+def test_a_profile_that_all_runs_agree_on_is_not_certain():
+    value, low, high = statistics.profile_band(np.array([[1.0], [2.0], [3.0], [4.0], [5.0]]), np.array([0.5, 9.0]))
+    assert value.tolist() == [1.0, 0.0]
+    assert low[0] < 0.6
+    assert high[0] == 1.0
+    assert low[1] == 0.0
+    assert high[1] > 0.4

@@ -90,3 +90,11 @@ def test_a_notebook_shows_a_table_of_text(run):
 def test_without_types_a_column_is_what_its_values_are(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,c\n1,1.5,x\n2,,y\n")
     assert [values.dtype.kind for values in read_csv(tmp_path / "a.csv").values()] == ["i", "f", "O"]
+
+
+@pytest.mark.parametrize("torn", ["1,10,12", "1,10,1.2e", "1,10,-", "1", "1,10,12,7"])
+def test_a_row_that_is_being_written_is_not_read(torn, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f"member,step,value\n0,10,3.5\n{torn}")
+    table = read_csv(path, {"member": int, "step": int}, float)
+    assert list(table.rows()) == [{"member": 0, "step": 10, "value": 3.5}]

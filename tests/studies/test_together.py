@@ -164,3 +164,11 @@ def test_the_default_number_at_once_follows_cores_and_gpus():
     assert capacity.default_count(Machine("gpu", 16, 1, variables), 10) == 8
     assert capacity.default_count(Machine("gpu", 16, 1), 10) == 1, "without MPS programs only take turns"
     assert capacity.cores_each(Machine("gpu", 16, 1, variables), 6) == 3
+
+
+def test_a_run_whose_table_is_empty_is_at_its_beginning(tmp_path):
+    """As a full disk may leave it."""
+    (job, *_) = plan.jobs("mujoco", "smoke", tmp_path, {})
+    job.path.mkdir(parents=True)
+    (job.path / "evaluations.csv").write_text("")
+    assert job.step == 0

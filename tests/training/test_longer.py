@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,15 @@ def test_a_run_that_cannot_go_on_is_not_made_longer(copied):
         bires.resume(run.path, steps=100, quiet=True)
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     assert bires.load(run.path).finished
+
+
+def test_a_lengthened_run_of_pixels_equals_a_long_one(tmp_path):
+    """Stacks of frames reach back before the oldest step that is drawn; the replay has room for them from the start."""
+    settings: dict[str, Any] = {"steps": 60, "warmup": 10, "eval_every": 60, "eval_episodes": 1, "replay": 500}
+    settings |= {"algorithm": "dqn", "batch": 8, "hidden": 16, "update_every": 1, "log_every": 20, "quiet": True}
+    task = "tests.own_family:mine/Lamp-v0"
+    bires.train(task, out=tmp_path / "straight", workers=0, **settings | {"steps": 120})
+    bires.train(task, out=tmp_path / "longer", workers=0, **settings)
+    bires.resume(tmp_path / "longer", steps=120, quiet=True)
+    assert contents(tmp_path / "straight") == contents(tmp_path / "longer")
+    assert_same_state(tmp_path / "straight", tmp_path / "longer")

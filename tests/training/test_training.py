@@ -13,6 +13,7 @@ import pytest
 import bires
 from bires.agents.ddpg import ALGORITHMS
 from bires.analysis.summary import of_run
+from bires.envs.slots import TRAIN
 from bires.envs.tasks import SHORT
 from bires.rules import PAPER
 from bires.runs.checkpoint import Store
@@ -274,3 +275,26 @@ def test_the_number_of_devices_changes_nothing(several, tmp_path):
     assert [json.loads((run / "manifest.json").read_text())["cohorts"] for run in (one, many)] == [1, int(several)]
     assert contents(one) == contents(many)
     assert_same_state(one, many)
+
+
+def test_evaluations_do_not_depend_on_the_workers(tmp_path, quick):
+    """With few workers many members have few environments each; a network rounds a single observation otherwise."""
+    quick |= {"steps": 20, "warmup": 4, "eval_every": 20, "eval_episodes": 3, "seeds": 16}
+    one, two = (bires.train(TASK, out=tmp_path / str(n), workers=n, **quick) for n in (1, 2))
+    assert (one.path / "evaluations.csv").read_bytes() == (two.path / "evaluations.csv").read_bytes()
+
+
+def test_a_run_whose_members_have_all_diverged_ends_at_the_next_evaluation(tmp_path, quick):
+    run = bires.train(TASK, algorithm="ddpg", critic_lr=1e30, out=tmp_path, **quick | {"steps": 3000})
+    assert run.finished
+    assert list(run.members["status"]) == ["diverged"]
+    assert max(Store(run.path).steps()) == 30
+
+
+def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises_later(tmp_path, quick, monkeypatch):
+    """The environment is stepped until the divergence is noticed."""
+    seed = next(seed for seed in range(99) if doomed(seed, TRAIN))
+    settings = quick | {"steps": 40, "eval_every": 40, "log_every": 40, "warmup": 8}
+    lost = {"algorithm": "ddpg", "critic_lr": [1e30], "seed": [seed], "checkpoint_minutes": 600, "workers": 0}
+    run = bires.train(PROBE + "Raises-v0", out=tmp_path, **settings | lost)
+    assert [(row["status"], row["diverged_at"] < 30) for row in run.members.rows()] == [("diverged", True)]

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -189,3 +190,12 @@ def test_python_refuses_in_the_words_of_python():
         bires.tune("walker-stand", eta=[0, 1], ranges={"eta": (0, 1)})
     with pytest.raises(UserError, match=r"^batch=\(32, 64\) was given|^batch was given 32 64; it cannot vary"):
         bires.tune("walker-stand", batch=[32, 64], ranges={"eta": (0, 1)})  # type: ignore[arg-type]
+
+
+def test_a_trial_keeps_where_its_eta_goes():
+    schedule = {"eta_end": [0.0, 0.5], "eta_until": 50_000, "steps": 1e5}
+    given = {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": (0, 1)} | schedule
+    config = searched(make_config("walker-stand", given), Search(ranges_of({"critic_lr": (1e-4, 1e-2, "log")}), 2))
+    for trial in trials_of(grid.members(config)):
+        (same,) = trials_of(grid.members(alone(config, trial)))
+        assert repr(replace(same.first, member=0, seed=0)) == repr(replace(trial.first, member=0, seed=0))

@@ -249,12 +249,16 @@ def save_effects(panels: Sequence[Panel], effects: Sequence[Effect], *paths: Pat
     ax = figure.subplots()
     for place, (_, mean, tasks) in enumerate(reversed(effects)):
         ax.plot(tasks, [place] * len(tasks), "o", color="0.6", markersize=3.5, alpha=0.8)
-        low, high = (bound if np.isfinite(bound) else mean.value for bound in (mean.low, mean.high))
-        ax.errorbar(mean.value, place, xerr=[[mean.value - low], [high - mean.value]], fmt="s", capsize=3, color="C0")
+        if np.isfinite([mean.low, mean.high]).all():
+            ends = [[mean.value - mean.low], [mean.high - mean.value]]
+            ax.errorbar(mean.value, place, xerr=ends, fmt="s", capsize=3, color="C0")
+        else:
+            ax.plot(mean.value, place, "s", color="C0", fillstyle="none")
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     ax.set_yticks(range(len(effects)), [elided(label, 48) for label, _, _ in reversed(effects)])
     ax.set_xlabel(
-        "difference of normalised scores to the baseline\n(square: mean over tasks, 95 % interval; dots: tasks)"
+        "difference of normalised scores to the baseline\n"
+        "(square: mean over tasks, 95 % interval, hollow without one; dots: tasks)"
     )
     return save(figure, panels, paths)
 

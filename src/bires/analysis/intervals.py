@@ -117,13 +117,16 @@ def require_pairs(samples: Sequence[np.ndarray], paired: Paired) -> None:
     tasks = samples[0].shape[-1]
     if np.shape(paired) not in ((), (tasks,)):
         raise UserError(f"paired was given an array of shape {np.shape(paired)}; accepted: a bool, or {tasks} of them.")
-    counts = [present(sample) for sample in samples]
-    wrong = np.flatnonzero(np.broadcast_to(paired, tasks) & (counts[0] != counts[1]))
+    rows = max(len(sample) for sample in samples)
+    first, second = (np.zeros((rows, tasks), bool) for _ in range(2))
+    first[: len(samples[0])], second[: len(samples[1])] = (~np.isnan(sample) for sample in samples[:2])
+    wrong = np.flatnonzero(np.broadcast_to(paired, tasks) & (first != second).any(0))
     if wrong.size:
-        first, second = (int(count[wrong[0]]) for count in counts)
+        counts = [int(there[:, wrong[0]].sum()) for there in (first, second)]
+        where = ", in other rows" if counts[0] == counts[1] else ""
         raise UserError(
-            f"paired was given for {first} and {second} runs of task {wrong[0]}; accepted: the same seeds, row by row, "
-            "or paired=False."
+            f"paired was given for {counts[0]} and {counts[1]} runs of task {wrong[0]}{where}; accepted: the same "
+            "seeds, row by row, or paired=False."
         )
 
 

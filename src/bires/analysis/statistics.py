@@ -250,4 +250,7 @@ def of_one_mind(share: float, runs: int) -> tuple[float, float]:
 def profile_band(scores: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`profile` at some levels: value, low and high."""
     value, low, high = band(lambda drawn: profile(drawn, levels), scores)
+    runs = int(present(array_of("scores", scores)).sum())
+    for place in np.flatnonzero(low == high):
+        low[place], high[place] = of_one_mind(float(value[place]), runs)
     return value, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -30,8 +30,9 @@ class Row:
     members: int
     diverged: int
     stopped: int
+    """Members that a callback or a search ended before the run."""
     failed: int
-    """Members that a callback ended before the run."""
+    """Members whose environments raised."""
     missing: int
     last_step: int
     final_return: float | None
@@ -124,7 +125,7 @@ def compare(panel: Panel, base: Curves | None, kind: Curves) -> Against:
     unit = [scores.scale_of(panel).value]
     score, final = (scores.compared([(base, kind)], measure, unit) for measure in (scores.score, scores.final))
     nan = float("nan")
-    defined = scores.learned(panel) and not statistics.is_nothing(score.base).any()
+    defined = scores.learned(panel, kind.agent) and not statistics.is_nothing(score.base).any()
     ratio = statistics.improvement(score.base, score.other, score.paired) if defined else None
     return (
         score.interval,

@@ -109,6 +109,11 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     if planning is not None and config.own["model"] == "learned":
         horizon = max(config.own["horizon"])
         start = max(config.warmup // 2, fitting.held_out(horizon) + 1)
+        if config.warmup < start:
+            raise UserError(
+                f"--warmup was given {config.warmup}; accepted with learned models: whole numbers from {start}, as "
+                f"these are not trained on the newest {start - 1} transitions."
+            )
         scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
         learning = Learning(space, scale, config.own["ensemble"], horizon, start)
     moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)

@@ -166,6 +166,8 @@ class Store:
         aside = place.path / f"{name}.part"
         shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(self.path / name, aside)
+        for path in (*aside.iterdir(), aside):
+            flush(path)
         aside.rename(place.path / name)
         flush(place.path)
 
@@ -204,7 +206,11 @@ class Store:
     def verify(self, segment: Segment) -> None:
         """Refuses a replay file that is not the one that was written, without loading it."""
         path = self.path / segment.file
-        if digest(path) != segment.sha256:
+        try:
+            found = digest(path)
+        except OSError as error:
+            raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+        if found != segment.sha256:
             raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
 
     def _meta(self, folder: Path) -> dict[str, Any]:

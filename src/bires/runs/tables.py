@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import importlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -115,7 +116,9 @@ def read_csv(path: Path, types: Mapping[str, type] | None = None, rest: type | N
         if path.stat().st_size * MEMORY_PER_BYTE > free_memory():
             raise OSError(f"its {path.stat().st_size} bytes are more than fit into memory")
         with path.open(newline="") as file:
-            names, *rows = [*csv.reader(file)] or [[]]
+            text = file.read()
+        whole = text[: text.rfind("\n") + 1] if "\n" in text else text
+        names, *rows = [*csv.reader(io.StringIO(whole, newline=""))] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} cannot be read: {error}. Put a good copy back, or leave that run out.") from error
     if rows and len(rows[-1]) != len(names):

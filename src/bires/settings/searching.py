@@ -119,6 +119,8 @@ def alone(config: Config, trial: Trial) -> Config:
             rule=() if rule is None else (rule,),
             planner=() if planner is None else (planner,),
             eta=eta,
+            eta_end=single_value(config.eta_end, row.get("eta_end")),
+            eta_until=single_value(config.eta_until, row.get("eta_until")),
             gamma=(row["gamma"],),
             own=single(config, own),
             seed=fresh,
@@ -127,6 +129,11 @@ def alone(config: Config, trial: Trial) -> Config:
         if replace(grid.members(one)[0], member=0, seed=0) == replace(trial.first, member=0, seed=0):
             return one
     raise AssertionError(f"no configuration has the trial {trial.first}")
+
+
+def single_value(values: tuple[Any, ...], chosen: Any) -> tuple[Any, ...]:
+    """The value that a trial has of a list; the first where the trial uses none."""
+    return values[:1] if chosen is None else (chosen,)
 
 
 def single(config: Config, own: Mapping[str, Any]) -> dict[str, Any]:

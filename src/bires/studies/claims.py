@@ -88,7 +88,8 @@ def over_tasks(statement: str, label: str, paper: float, which: Literal["median"
         both = totals.pairs(panels, label)
         if not both:
             return NO_DATA
-        score = scores.compared(totals.curves_of(both), scores.score)
+        units = [scores.scale_of(panel).value for panel, _, _ in both]
+        score = scores.compared(totals.curves_of(both), scores.score, units)
         median, mean = totals.ratios(score, totals.learned_by(both, score))
         found = median if which == "median" else mean
         return NO_DATA if found is None else Finding(found, above(found, 0.0), interval=score.interval)

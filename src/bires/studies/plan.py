@@ -43,7 +43,7 @@ class Job:
         if self.finished:
             return self.config.steps
         table = self.path / "evaluations.csv"
-        steps = read_csv(table)["step"] if table.exists() else ()
+        steps = read_csv(table).get("step", ()) if table.exists() else ()
         return int(max(steps, default=0))
 
 

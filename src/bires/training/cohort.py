@@ -171,7 +171,10 @@ class Cohort:
         return training.summary(self.program.learning, jax.tree.map(lambda x: np.asarray(x)[i], self.state.model.tally))
 
     def _freeze_failed(self, step: int) -> None:
-        """An environment that raised ends its member."""
+        """An environment that raised ends its member, unless that had diverged before."""
+        if not self.pool.failures:
+            return
+        self.notice_divergence()
         count = len(self.members)
         for slot, text in list(self.pool.failures.items()):
             member = slot if slot < count or self.evaluation is None else (slot - count) // self.evaluation.per_member

@@ -26,8 +26,12 @@ BEGUN_AT_ONCE = 4
 
 
 def evaluation_environments(members: int, episodes: int, workers: int) -> int:
-    """Environments per member: enough to keep the workers busy, few enough to build quickly."""
-    return max(1, min(episodes, ENVIRONMENTS_PER_WORKER * max(1, workers) // members))
+    """Environments per member: enough to keep the workers busy, few enough to build quickly.
+
+    At least two, if there are two episodes: networks round their values of a single observation in another way, and
+    evaluations must not depend on the workers.
+    """
+    return max(min(2, episodes), min(episodes, ENVIRONMENTS_PER_WORKER * max(1, workers) // members))
 
 
 class EvaluationBridge(EvaluationHost):
@@ -116,8 +120,8 @@ class EvaluationBridge(EvaluationHost):
         arrays.action[slots[went]] = action.reshape(len(slots), -1)[went]
         self.pool.send(self.group)
         self.pool.wait(self.group)
-        failed = went & np.array([int(slot) in self.pool.failures for slot in slots])
-        went = went & ~failed
+        if self.pool.failures:
+            went = went & ~np.isin(slots, list(self.pool.failures))
         self.running_return[went] += arrays.reward[slots[went]]
         self.running_length[went] += 1
         self.steps[went] += 1
@@ -179,7 +183,7 @@ def evaluate(
 ) -> list[tuple[Any, ...]] | None:
     """Evaluates the active members of a cohort at a step; the rows of evaluations.csv without their step.
 
-    None: ``stop`` said yes, and the evaluation was given up.
+    None: ``stop`` said yes, and the evaluation was given up. A member whose environment raised has no row.
 
     Beside the returns: the means, over all transitions of these episodes, of Q(s, μ(s)) and of the squared Bellman
     error (r + γ · discount · Q(s', μ(s')) − Q(s, μ(s)))².
@@ -190,4 +194,5 @@ def evaluate(
             evaluate_members(bridge.handle, learners, bridge.observation()).block_until_ready()
     if bridge.given_up:
         return None
-    return [bridge.row(who) for who in range(len(bridge.members)) if active[who] and bridge.returns[who]]
+    whole = [len(returns) == bridge.config.eval_episodes for returns in bridge.returns]
+    return [bridge.row(who) for who in range(len(bridge.members)) if active[who] and whole[who]]

@@ -164,8 +164,8 @@ class TrainingLoop:
 
     @property
     def _all_out(self) -> bool:
-        """Whether a callback ended the run: it stopped the members that had not diverged."""
-        return bool(self.stopped) and len(self.gone) == len(self.plan.members)
+        """Whether no member is left: all have diverged, or a callback stopped those that had not."""
+        return len(self.gone) == len(self.plan.members)
 
     def _write_members(self, end: bool = False) -> None:
         self.folder.write_members(self.plan.config, self.plan.members, self.diverged, end, self.stopped, self.failed)

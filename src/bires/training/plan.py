@@ -151,9 +151,10 @@ def make_plan(
         )
     members = grid.members(config)
     begin(members)
-    recipe, capacity = recipe_of(config), min(config.replay, config.steps)
+    recipe = recipe_of(config)
     with closing(recipe.build()) as environment:
         space = environment.space
+        capacity = min(config.replay, config.steps + (space.pixels.stack if space.pixels else 0))
         require_capacity(config, space, capacity)
         program = make_program(config, members, space, capacity)
         step_s = step_seconds(environment)
