@@ -220,3 +220,15 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path, quick):
         signal.signal(signal.SIGUSR1, before)
     assert caught.value.step >= 0
     assert not bires.load(tmp_path / "run").finished
+
+
+def test_an_argument_that_there_is_not_is_refused_with_those_that_are(copied):
+    run = copied()
+    with pytest.raises(
+        bires.UserError, match=r"play: got an unexpected keyword argument 'video'; accepted: run, member"
+    ):
+        bires.play(run, video="a.gif")  # type: ignore[call-arg]
+    with pytest.raises(bires.UserError, match=r"Which ones: seed="):
+        bires.train("Pendulum-v1", seeds=range(3))  # type: ignore[arg-type]
+    with pytest.raises(bires.UserError, match=r"MODULE:FUNCTION of one that builds your environment"):
+        bires.train(object())  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import pytest
 
 import bires
 from bires.cli import main
+from bires.settings.comparison import compared
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue as train
@@ -93,7 +94,8 @@ def test_its_settings_are_its_own(capsys):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("tests.own_agent:no-such", r"Unknown algorithm 'tests.own_agent:no-such'"),
+        ("tests.own_agent:no-such", r"has no algorithm 'no-such'; its agents have: twin, bi-res-twin"),
+        ("tests.own_agent:ddpg", r"has no algorithm 'ddpg'; its agents have: twin"),
         ("tests.no_such_module:twin", r"cannot be imported"),
         ("tests.environments:twin", r"has no AgentSpec"),
     ],
@@ -101,3 +103,9 @@ def test_its_settings_are_its_own(capsys):
 def test_an_agent_that_is_not_there_is_refused(name, words):
     with pytest.raises(bires.UserError, match=words):
         bires.train("pendulum-swingup", algorithm=name)
+
+
+def test_it_is_compared_by_its_rules():
+    assert compared("Pendulum-v1", f"{AGENT}twin") == (f"{AGENT}twin", f"{AGENT}bi-res-twin")
+    with pytest.raises(bires.UserError, match="has no agent 'ddpg'; it has: twin"):
+        compared("Pendulum-v1", f"{AGENT}ddpg")

@@ -161,7 +161,5 @@ def test_its_settings_are_its_own(capsys):
     assert "--sticky is a setting of Atari" in capsys.readouterr().err
     assert main(["train", "CartPole-v1", "--algorithm", "dqn", "--lamps", "2"]) == 2
     assert "--lamps is a setting of Lamps; 'CartPole-v1' does not belong to it." in capsys.readouterr().err
-    assert main(["train", TASK]) == 2
-    assert (
-        "has observations of the kind pixels; bi-res-ddpg needs vector. Use --algorithm dqn" in capsys.readouterr().err
-    )
+    assert main(["train", TASK, "--algorithm", "ddpg"]) == 2
+    assert "has observations of the kind pixels; ddpg needs vector. Use --algorithm dqn" in capsys.readouterr().err

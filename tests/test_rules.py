@@ -20,6 +20,7 @@ HAND = {
     "ot": (-(0.5 + 0.9 * 2 - 3), 0.09 * (0.5 + 0.9 * 2 - 3)),
     "tt": (-(0.5 + 0.9 * 4 - 3), 0.09 * (0.5 + 0.9 * 4 - 3)),
     "bi": (-(0.5 + 0.9 * 4 - 1), 0.09 * (0.5 + 0.9 * 2 - 3)),
+    "online": (-(0.5 + 0.9 * 2 - 1), 0.0),
     "convergent": (-(0.5 + 0.9 * 4 - 1), 0.0),  # |0.5 + 0.9 · 4 − 1| is the larger error
     "minto": (-(0.5 + 0.9 * 2 - 1), 0.0),
     "qrc": (-(0.5 + 0.9 * 2 - 1), 0.9 * 0.7),
@@ -154,7 +155,7 @@ def test_a_rule_of_the_users_own_is_found_by_its_module(tmp_path, monkeypatch):
     monkeypatch.setattr(rules, "RULES", dict(RULES))
     assert rules.get("my_rules:half").forward == (True, True)
     assert rules.get("half") is rules.get("my_rules:half")
-    with pytest.raises(UserError, match=r"Unknown rule 'my_rules:whole'"):
+    with pytest.raises(UserError, match=r"my_rules has no rule 'whole'; its rules are: half"):
         rules.get("my_rules:whole")
 
 

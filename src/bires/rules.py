@@ -274,6 +274,12 @@ define(
     "`res` whose weight is the least that does not raise the batch's squared residuals, plus η (Baird 1995)",
 )
 
+define(
+    "online",
+    semi_gradient(pred=ONLINE, succ=ONLINE),
+    "the semi-gradient without a target network: CrossQ's; `res` with η = 0",
+)
+
 PAPER = ("td", "res", "to", "ot", "tt", "bi")
 """The rules of the paper."""
 OURS = frozenset(RULES)
@@ -324,11 +330,15 @@ def load(module: str, name: str) -> None:
     """Adds a rule of a user's module: one that it defined, or a `Rule` among its names."""
     from bires.machine.modules import import_users
 
-    found = getattr(import_users(module, "--rule"), name, None)
-    if isinstance(found, Rule):
+    there = vars(import_users(module, "--rule"))
+    if isinstance(found := there.get(name), Rule):
         define(name, found, f"your own, from {module}")
     elif name in OURS:
         raise UserError(f"{module} has no rule {name!r}; the package's own is --rule {name}, without a module.")
+    elif name not in RULES:
+        what = f"{name!r} of {module} is {found!r}, not a Rule" if name in there else f"{module} has no rule {name!r}"
+        own = ", ".join(key for key, value in there.items() if isinstance(value, Rule)) or "none"
+        raise UserError(f"{what}; its rules are: {own}.")
 
 
 def stack(rules: Iterable[Rule]) -> Rule:

@@ -146,6 +146,8 @@ def expected(rule: str, of: Written) -> Any:
         larger = abs(semi) < abs(full)
         assert 0.1 < larger.mean() < 0.9
         return backward(jnp.where(larger, full, semi)) + ahead(jnp.where(larger, full, 0.0))
+    if rule == "online":
+        return backward(full)
     if rule == "minto":
         least = jnp.minimum(succ, of.target_succ) if of.least is None else of.least
         return backward(r + d * least - pred)

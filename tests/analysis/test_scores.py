@@ -188,3 +188,11 @@ def test_q_is_compared_with_the_discounted_return(tmp_path, protocol):
     (total,) = totals(collect([make_run(tmp_path / "b", config, lambda m, step, steps: 500.0)]))
     assert row.q_expected is not None
     assert total.overestimation == pytest.approx(-row.q_expected / 100)
+
+
+def test_the_order_of_runs_changes_no_interval(tmp_path):
+    panels = collect(tasks_of(tmp_path))
+    there, back = ({(one.tasks, one.kind): one for one in totals(order)} for order in (panels, panels[::-1]))
+    for key, one in there.items():
+        assert one.mean_difference == back[key].mean_difference
+        assert one.median_improvement == back[key].median_improvement

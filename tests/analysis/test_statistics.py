@@ -338,3 +338,11 @@ def test_a_profile_that_all_runs_agree_on_is_not_certain():
     assert high[0] == 1.0
     assert low[1] == 0.0
     assert high[1] > 0.4
+
+
+def test_two_seeds_on_two_tasks_do_not_settle_who_is_better():
+    base = np.array([[1.0, 5.0], [2.0, 6.0]])
+    other = np.array([[2.0, 6.0], [3.0, 5.5]])
+    found = statistics.probability(base, other, True)
+    assert found.value == pytest.approx(0.75)
+    assert found.low < 0.5

@@ -47,7 +47,7 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "walker-stand", "--algorithm", "ddpg", "dqn"], "Give algorithms of one agent"),
         (
             ["train", "CartPole-v1", "--algorithm", "dqn", "--tau", "0.1"],
-            "--tau is not a setting of DQN; it belongs to DDPG, TD3, SAC. DQN has: --critic-lr",
+            "--tau is not a setting of DQN; it belongs to DDPG, TD3, SAC, CrossQ. DQN has: --critic-lr",
         ),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--epsilon-end", "2"], "--epsilon-end was given 2"),
         (["train", "CartPole-v1", "--algorithm", "dqn", "--target-every", "0.5"], "accepted: whole numbers"),

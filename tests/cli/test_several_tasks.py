@@ -94,6 +94,7 @@ def test_a_stop_lets_all_of_them_go_on(tmp_path):
     [
         (("train", "Hopper", "Hopper"), "Hopper was named twice"),
         (("train", "Hopper", "Hoper"), "Hopper"),
+        (("train", "Pendulum-v1", "CartPole-v1", "--algorithm", "ddpg"), "CartPole-v1' has 2 discrete actions"),
         (("tune", "Hopper", "Swimmer"), "bires tune Hopper"),
         (("train", "Hopper", "--at-once", "2"), "--at-once was given with one task"),
         (("train", "Hopper", "--minutes", "2"), "--minutes was given with one task"),

@@ -58,3 +58,37 @@ def test_a_policy_takes_the_numbers_of_the_task(tmp_path):
     assert policy(observation) == policy(np.eye(16)[observation])
     assert policy(5) == policy(np.int64(5)) == policy(np.eye(16)[5])
     assert policy(np.eye(16)).tolist() == [policy(square) for square in range(16)]
+
+
+def narrow():
+    """Its space promises two numbers."""
+    return Shown(spaces.Box(-1.0, 1.0, (2,)), np.zeros(1, np.float32), np.zeros(1, np.float32))
+
+
+def bare():
+    """Its `reset` returns no info, as in old versions of Gym."""
+
+    class Bare(Shown):
+        def reset(self, *, seed=None, options=None):
+            return self.first
+
+    return Bare(spaces.Box(-1.0, 1.0, (2,)), np.zeros(2, np.float32), np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("narrow", r"observation of shape \(1,\); its observation_space says \(2,\)"),
+        ("bare", r"reset\(\) returned array"),
+    ],
+)
+def test_what_a_space_does_not_promise_is_refused(task, said, tmp_path):
+    with pytest.raises(bires.UserError, match=said):
+        bires.train(f"{__name__}:{task}", out=tmp_path / "run", **QUICK)
+
+
+def test_a_policy_refuses_a_choice_that_there_is_not(tmp_path):
+    run = bires.train("FrozenLake-v1", out=tmp_path / "run", **QUICK)
+    with pytest.raises(bires.UserError, match="was given 99; accepted: an observation of FrozenLake-v1"):
+        run.policy(0)(99)
+    assert run.policy(0).save(tmp_path / "new" / "folder" / "policy.safetensors").exists()

@@ -47,3 +47,11 @@ def test_an_eta_that_shrinks_where_models_disagree_needs_several(more):
 def test_any_rule_may_plan_and_any_rule_may_be_planned_for():
     config = make_config("Hopper", {"algorithm": "bi-res-ddpg", "planner": ["bi-dyna", "res-dyna"]})
     assert [m.algorithm for m in grid.members(config)] == ["bi-dyna-bi-ddpg", "res-dyna-bi-ddpg"]
+
+
+def test_a_population_may_plan_and_not_plan():
+    members = grid.members(make_config("Hopper", {"algorithm": "ddpg", "planner": ["dyna", "none"], "model": "oracle"}))
+    assert [member.planner for member in members] == ["dyna", None]
+    assert [member.algorithm for member in members] == ["dyna-ddpg", "ddpg"]
+    with pytest.raises(UserError, match="Unknown planner 'nothing'"):
+        grid.members(make_config("Hopper", {"algorithm": "ddpg", "planner": "nothing"}))

@@ -50,8 +50,8 @@ def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
 
 def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
-    config = make_config(COUNTED, {"seed": (0, 1), "steps": 1000, "replay": 100, "warmup": 10})
-    plan = make_plan(config, Options(workers=0, cohorts="threads"))
+    given = {"algorithm": "ddpg", "seed": (0, 1), "steps": 1000, "replay": 100, "warmup": 10}
+    plan = make_plan(make_config(COUNTED, given), Options(workers=0, cohorts="threads"))
     assert Counted.built == 2  # the second: does it repeat?
     assert (len(plan.members), plan.capacity, plan.space.observation) == (2, 100, 1)
     total, replay = plan.memory()

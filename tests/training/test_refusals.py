@@ -98,5 +98,5 @@ def test_a_finished_run_is_shown_where_nothing_can_be_written(copied):
 
 def test_a_warm_up_shorter_than_what_models_leave_out_is_refused(tmp_path, quick):
     quick |= {"algorithm": "dyna-ddpg", "model": "learned", "model_scale": "small", "warmup": 5}
-    with pytest.raises(bires.UserError, match="--warmup was given 5; accepted with learned models: whole numbers from"):
+    with pytest.raises(bires.UserError, match="warmup was given 5; accepted with learned models: whole numbers from"):
         bires.train("Hopper", out=tmp_path / "run", **quick)

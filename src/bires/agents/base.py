@@ -207,12 +207,14 @@ class AgentSpec:
     """The least number of hidden layers."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a run for which it accepts one value only."""
+    written: str = ""
+    """Its name in sentences; by default in capitals."""
     values_rewards: bool = True
     """Whether Q is the discounted sum of rewards alone, so that it can be held against returns."""
 
     @property
     def title(self) -> str:
-        return self.name.upper()
+        return self.written or self.name.upper()
 
     @property
     def varying(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ next action for ∇succ, drawn apart from the one in δ_f. (A drawn a' that is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -79,9 +80,15 @@ def trained(rng: np.random.Generator, design: Design) -> Trained:
     return with_estimate(several, design.needs.estimated)
 
 
-def values(critics: Mlp, observation: jax.Array, action: jax.Array) -> jax.Array:
+Network = Callable[[Any, jax.Array], jax.Array]
+"""Stacked parameters, inputs (batch) → outputs: (critics, batch, 1)."""
+
+plain: Network = jax.vmap(mlp, in_axes=(0, None))
+
+
+def values(critics: Any, observation: jax.Array, action: jax.Array, network: Network = plain) -> jax.Array:
     """Q of every critic: (critics, batch)."""
-    return jax.vmap(mlp, in_axes=(0, None))(critics, jnp.concatenate([observation, action], -1))[..., 0]
+    return network(critics, jnp.concatenate([observation, action], -1))[..., 0]
 
 
 def smallest(critics: Mlp, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -89,29 +96,32 @@ def smallest(critics: Mlp, observation: jax.Array, action: jax.Array) -> jax.Arr
     return jnp.min(values(critics, observation, action), 0)
 
 
-def many(critics: Mlp, pairs: list[tuple[jax.Array, jax.Array] | None]) -> list[Any]:
+def many(critics: Any, pairs: list[tuple[jax.Array, jax.Array] | None], network: Network = plain) -> list[Any]:
     """Q at several (observations, actions), in one pass over the stacked batch; 0 for None."""
     asked = [pair for pair in pairs if pair is not None]
     if not asked:
         return [0.0] * len(pairs)
-    whole = values(critics, *(jnp.concatenate(column) for column in zip(*asked, strict=True)))
+    observation, action = (jnp.concatenate(column) for column in zip(*asked, strict=True))
+    whole = values(critics, observation, action, network)
     found = iter(jnp.split(whole, len(asked), axis=1))
     return [0.0 if pair is None else next(found) for pair in pairs]
 
 
 def rule_slope(
-    critics: Mlp,
-    targets: Mlp,
+    critics: Any,
+    targets: Any,
     hyper: Hyper,
     batch: Transition,
     needs: Needs,
     following: NextActions,
     own: bool,
     estimate: Mlp | None = None,
+    network: Network = plain,
 ) -> Slope:
     """The rule's update as a gradient: the mean over the batch, summed over the critics; pred and δ_b of each critic.
 
     ``own``: the forward term reads each critic's own successor value. ``estimate``: of each critic's error.
+    ``network``: how critics and targets give values.
     """
     here = (batch.observation, batch.action)
 
@@ -128,11 +138,11 @@ def rule_slope(
         least = Values(pred, jnp.min(succ, 0) + found.bonus)
         return least, Values(pred, succ + found.bonus) if own else least
 
-    pred, succ = many(targets, [here if needs.target_pred else None, at(following.target)])
+    pred, succ = many(targets, [here if needs.target_pred else None, at(following.target)], network)
     target, target_ahead = values_of(jnp.asarray(pred), succ, following.target)
 
-    def ends(critics: Mlp) -> tuple[Values, Values, Ahead]:
-        pred, succ, fresh = many(critics, [here, at(following.online), at(following.fresh)])
+    def ends(critics: Any) -> tuple[Values, Values, Ahead]:
+        pred, succ, fresh = many(critics, [here, at(following.online), at(following.fresh)], network)
         online, online_ahead = values_of(pred, succ, following.online)
         if following.fresh is None:
             return online, target, Ahead(online_ahead, target_ahead, online_ahead.succ)

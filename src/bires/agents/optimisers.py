@@ -31,14 +31,14 @@ def init(params: Any) -> Averages:
 
 
 def descend(
-    gradient: Any, state: Averages, params: Any, learning_rate: jax.Array, ok: jax.Array
+    gradient: Any, state: Averages, params: Any, learning_rate: jax.Array, ok: jax.Array, beta_1: float = BETA_1
 ) -> tuple[Any, Averages]:
     """m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²,  θ ← θ − α m̂ / (√v̂ + ε); nothing moves unless ``ok``."""
     updates = state.updates + ok
-    mean = jax.tree.map(lambda m, g: jnp.where(ok, BETA_1 * m + (1 - BETA_1) * g, m), state.mean, gradient)
+    mean = jax.tree.map(lambda m, g: jnp.where(ok, beta_1 * m + (1 - beta_1) * g, m), state.mean, gradient)
     square = jax.tree.map(lambda v, g: jnp.where(ok, BETA_2 * v + (1 - BETA_2) * g * g, v), state.square, gradient)
     steps = jnp.maximum(updates, 1).astype(jnp.float32)
-    rate = learning_rate / (1 - BETA_1**steps)
+    rate = learning_rate / (1 - beta_1**steps)
     spread = jax.lax.rsqrt(1 - BETA_2**steps)
     moved = jax.tree.map(
         lambda p, m, v: jnp.where(ok, p - rate * m / (jnp.sqrt(v) * spread + EPSILON), p), params, mean, square

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bires import rules
-from bires.agents import ddpg, dqn, sac, td3
+from bires.agents import crossq, ddpg, dqn, sac, td3
 from bires.agents.base import AgentSpec, Algorithm
 from bires.errors import UserError, unknown
 from bires.machine.modules import import_users
@@ -15,6 +15,7 @@ AGENTS: dict[str, AgentSpec] = {
         dqn.SPEC,
         td3.SPEC,
         sac.SPEC,
+        crossq.SPEC,
     )
 }
 
@@ -27,15 +28,15 @@ def algorithms() -> dict[str, Algorithm]:
 def algorithm(name: str) -> Algorithm:
     """The algorithm of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
     module, _, short = name.rpartition(":")
-    if module:
-        load(module)
-    known = algorithms()
-    if short not in known and (made := of_rule(short)) is not None:
+    agents = load(module) if module else AGENTS
+    known = {key: one for spec in agents.values() for key, one in spec.algorithms.items()}
+    if short not in known and (made := of_rule(short)) is not None and made.agent in agents:
         return made
-    if short not in known:
-        own = f" The agents in {module} have: {', '.join(known)}." if module else ""
-        raise unknown("algorithm", name, known, f"See `bires list algorithms`; your own is MODULE:NAME.{own}")
-    return known[short]
+    if short in known:
+        return known[short]
+    if module:
+        raise UserError(f"{module} has no algorithm {short!r}; its agents have: {', '.join(known)}.")
+    raise unknown("algorithm", name, known, "See `bires list algorithms`; your own is MODULE:NAME.")
 
 
 def of_rule(name: str) -> Algorithm | None:
@@ -49,14 +50,15 @@ def of_rule(name: str) -> Algorithm | None:
 def agent(name: str) -> AgentSpec:
     """The agent of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
     module, _, short = name.rpartition(":")
+    agents = load(module) if module else AGENTS
+    if short in agents:
+        return agents[short]
     if module:
-        load(module)
-    if short not in AGENTS:
-        raise unknown("agent", name, AGENTS, "See `bires list algorithms`; your own is MODULE:NAME.")
-    return AGENTS[short]
+        raise UserError(f"{module} has no agent {short!r}; it has: {', '.join(agents)}.")
+    raise unknown("agent", name, AGENTS, "See `bires list algorithms`; your own is MODULE:NAME.")
 
 
-def load(module: str) -> None:
+def load(module: str) -> dict[str, AgentSpec]:
     """Adds the agents of a user's module: every `AgentSpec` among its names."""
     found = [value for value in vars(import_users(module, "--algorithm")).values() if isinstance(value, AgentSpec)]
     if not found:
@@ -66,6 +68,7 @@ def load(module: str) -> None:
     for spec in found:
         require_new(spec, module)
         AGENTS[spec.name] = spec
+    return {spec.name: spec for spec in found}
 
 
 def require_new(spec: AgentSpec, module: str) -> None:

@@ -10,7 +10,7 @@ log π or α. The residual forms are ours.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -68,15 +68,25 @@ def init(rng: np.random.Generator, design: Design) -> SACLearner:
     return SACLearner(actor, critics, targets, log_alpha, optimisers.init(actor), optimisers.init(log_alpha))
 
 
-def gaussian(actor: Mlp, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and log standard deviation of the Gaussian before it is squashed."""
-    mean, log_std = jnp.split(mlp(actor, observation), 2, axis=-1)
+def gaussian(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean and log standard deviation of the Gaussian before it is squashed, out of what the network gives."""
+    mean, log_std = jnp.split(outputs, 2, axis=-1)
     return mean, jnp.clip(log_std, *LOG_STD_BOUNDS)
 
 
+def greedy(actor: Mlp, observation: jax.Array) -> jax.Array:
+    """The squashed mean."""
+    return jnp.tanh(gaussian(mlp(actor, observation))[0])
+
+
 def sample(actor: Mlp, key: jax.Array, observation: jax.Array) -> Sample:
+    """An action of the policy."""
+    return squashed(key, mlp(actor, observation))
+
+
+def squashed(key: jax.Array, outputs: jax.Array) -> Sample:
     """a = tanh(u), u ~ N(μ, σ²), and log π(a) = Σ [log N(u; μ, σ²) − log(1 − tanh² u)]."""
-    mean, log_std = gaussian(actor, observation)
+    mean, log_std = gaussian(outputs)
     noise = jax.random.normal(key, mean.shape)
     u = mean + jnp.exp(log_std) * noise
     log_normal = -0.5 * noise**2 - log_std - 0.5 * jnp.log(2 * jnp.pi)
@@ -141,10 +151,19 @@ def improve_actor(
     slope, log_prob = jax.grad(loss, has_aux=True)(state.actor)
     ok = alive & reached_first_layer(slope)
     actor, actor_adam = descend(slope, state.actor_adam, state.actor, hyper.own["actor_lr"], ok)
-    wanted = hyper.own["target_entropy"] * batch.action.shape[-1]
-    log_alpha, alpha_adam = descend(-(log_prob + wanted), state.alpha_adam, state.log_alpha, hyper.own["alpha_lr"], ok)
+    log_alpha, alpha_adam = improve_alpha(state, hyper, log_prob, batch, ok)
     new = state._replace(actor=actor, actor_adam=actor_adam, log_alpha=log_alpha, alpha_adam=alpha_adam)
     return new, ok
+
+
+def improve_alpha(
+    state: Any, hyper: Hyper, log_prob: jax.Array, batch: Transition, ok: jax.Array
+) -> tuple[jax.Array, Averages]:
+    """One step of log α, on −log α · (mean log π + H)."""
+    wanted = hyper.own["target_entropy"] * batch.action.shape[-1]
+    rate = hyper.own["alpha_lr"]
+    new: tuple[jax.Array, Averages] = descend(-(log_prob + wanted), state.alpha_adam, state.log_alpha, rate, ok)
+    return new
 
 
 def follow(state: SACLearner, hyper: Hyper, alive: jax.Array) -> SACLearner:
@@ -169,7 +188,7 @@ def make_parts(design: Design, key: jax.Array | None) -> Parts:
         target_action=lambda state, observation: sample(state.actor, action_key, observation).action,
         target_value=lambda state, observation, action: stacked.smallest(state.target_critics, observation, action),
         value=lambda state, observation: stacked.smallest(
-            state.critics.params, observation, jnp.tanh(gaussian(state.actor, observation)[0])
+            state.critics.params, observation, greedy(state.actor, observation)
         ),
         clip=design.space.clip,
     )
@@ -198,7 +217,7 @@ def make(design: Design) -> Agent:
         init_noise=lambda: jnp.zeros(()),
         explore=explore,
         random=space.uniform,
-        greedy=lambda state, observation: space.clip(jnp.tanh(gaussian(state.actor, observation)[0])),
+        greedy=lambda state, observation: space.clip(greedy(state.actor, observation)),
         value=lambda state, observation, action: stacked.smallest(state.critics.params, observation, action),
         update=update,
         parts=partial(make_parts, design),

@@ -137,17 +137,19 @@ def estimate_slope(estimating: Estimating, delta: jax.Array) -> Params:
     return gradient._replace(layers=(*before, decayed))
 
 
-def improve(slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array) -> tuple[Trained, Diagnostics]:
+def improve(
+    slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array, beta_1: float = optimisers.BETA_1
+) -> tuple[Trained, Diagnostics]:
     """One step of a critic's optimiser, and of its estimate's, unless something is not finite or too large."""
     seen = critic_metrics(alive, slope.pred, slope.delta, slope.eta)
     largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
     finite = jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND)
     ok = alive & finite & reached_first_layer(slope.gradient)
-    params, adam = descend(slope.gradient, critic.adam, critic.params, rate, ok)
+    params, adam = descend(slope.gradient, critic.adam, critic.params, rate, ok, beta_1)
     new = critic._replace(params=params, adam=adam)
     if slope.estimate is not None:
         assert critic.estimate_adam is not None
-        estimate, estimate_adam = descend(slope.estimate, critic.estimate_adam, critic.estimate, rate, ok)
+        estimate, estimate_adam = descend(slope.estimate, critic.estimate_adam, critic.estimate, rate, ok, beta_1)
         new = new._replace(estimate=estimate, estimate_adam=estimate_adam)
     return new, seen._replace(alive=ok)
 

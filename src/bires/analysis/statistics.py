@@ -228,10 +228,11 @@ def probability(base: np.ndarray, other: np.ndarray, paired: Paired = False) -> 
     found = estimate(probability_of_improvement, base, other, paired=paired)
     if np.array_equal(base, other, equal_nan=True):
         return found.within(0.0, 1.0)
-    runs = int(np.minimum(present(base), present(other)).sum())
+    each = np.minimum(present(base), present(other))
+    runs, fewest = int(each.sum()), int(each.min())
     if found.low == found.high:
         return Estimate(found.value, *of_one_mind(found.value, runs))
-    if base.shape[1] == 1 and 1 < runs < FEW_RUNS:
+    if 1 < fewest < (FEW_RUNS if base.shape[1] == 1 else 3):
         low, high = of_one_mind(found.value, runs)
         found = Estimate(found.value, min(found.low, low), max(found.high, high))
     return found.within(0.0, 1.0)

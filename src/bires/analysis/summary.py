@@ -180,9 +180,9 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
         table.add_column(name, justify="right", overflow="fold", no_wrap=short and name == "final return")
     compared = next((row for row in rows if row.difference), None)
     if compared:
-        table.caption = (
-            f"to the baseline, 95 % intervals, seeds {compared.interval}; scores in units of {compared.scale:.4g}"
-        )
+        known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
+        how = f"95 % intervals, seeds {compared.interval}" if known else "no intervals, which need more seeds"
+        table.caption = f"to the baseline, {how}; scores in units of {compared.scale:.4g}"
         table.add_column("difference of scores", justify="right")
         table.add_column("AUC improvement", justify="right")
     for row in rows:

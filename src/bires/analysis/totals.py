@@ -140,8 +140,8 @@ Pair = tuple[Panel, Curves, Curves]
 
 
 def pairs(panels: Sequence[Panel], label: str) -> list[Pair]:
-    """The baseline and one kind, for the panels that have both."""
-    kinds = [(panel, kind) for panel in panels if (kind := panel.kind(label))]
+    """The baseline and one kind, for the panels that have both; sorted: intervals do not depend on the runs' order."""
+    kinds = [(panel, kind) for panel in sorted(panels, key=lambda p: p.title) if (kind := panel.kind(label))]
     return [(panel, base, kind) for panel, kind in kinds if (base := panel.base_of(kind)) and base.returns.size]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable
@@ -26,10 +27,16 @@ FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
 def as_typed(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with arguments in its errors as they are spelled in Python."""
+    """The function, with arguments in its errors as they are spelled in Python; unknown ones are such errors, too."""
+    signature = inspect.signature(function)
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            names = ", ".join(name for name in signature.parameters if name != "self")
+            raise UserError(f"{function.__name__}: {error}; accepted: {names}.") from None
         try:
             return function(*args, **kwargs)
         except (UserError, Stopped) as error:

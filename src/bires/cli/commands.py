@@ -131,7 +131,7 @@ class Bench:
     task: str = "walker-stand"
     """The task whose sizes and environments are used."""
     agent: MaybeText = None
-    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
+    """The agent: ddpg, dqn, td3, sac, crossq, or MODULE:NAME; default: the first of these for the task's actions."""
     populations: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
     """Population sizes; default: 1, 4, 10 on a CPU; 1, 8, 35, 175, 330 on an accelerator."""
     seconds: float = 4.0

@@ -31,6 +31,7 @@ def reproduce(request: Request, output: Output) -> int:
     try:
         outcome = reproducing.reproduce(request, output.options(), display)
     except Stopped as stopped:
+        display.event("stopped", study=request.study, said=str(stopped))
         raise Interrupted(str(stopped)) from None
     finish(request.study, outcome.runs, outcome.report, display)
     reproducing.require_all(outcome, request)
@@ -77,7 +78,7 @@ def estimate(request: Request, output: Output) -> int:
         return 0
     jobs = request.jobs()
     left = unfinished(jobs)
-    rows = costs(left)
+    rows = costs(left, lambda text: console.print(text, style="dim", soft_wrap=True))
     table = Table(title=f"{request.study}, scale {request.scale}: what is left to do", title_justify="left")
     for column in ("task", "members", "training steps", "evaluation steps", "memory", "time"):
         table.add_column(column, justify="left" if column == "task" else "right", overflow="fold")

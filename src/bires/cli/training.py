@@ -83,7 +83,7 @@ class Compare(OnTasks):
 
     hints: ClassVar = {"algorithm": "(default: the agent and its Bi-Res version)", "seed": "(default: 0 1 2 3 4)"}
     agent: MaybeText = None
-    """The agent: ddpg, dqn, td3, sac, or MODULE:NAME; default: the first of these for the task's actions."""
+    """The agent: ddpg, dqn, td3, sac, crossq, or MODULE:NAME; default: the first of these for the task's actions."""
 
     def configuration(self) -> Config:
         return self.seeded(5)
@@ -105,6 +105,7 @@ def on_several(commands: Sequence[OnTasks]) -> int:
     try:
         outcome = train_each(configs, out, output.options(), display, way)
     except Stopped as stopped:
+        display.event("stopped", run=str(out), said=str(stopped))
         again = "" if output.out else f" with --out {out}"
         raise Interrupted(f"{stopped}; the same command{again} goes on") from None
     with stoppable():  # the runs are done
@@ -194,6 +195,7 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
         with logging(log) as live:
             run = start(config, output.out, replace(options, log=live), display)
     except Stopped as stopped:
+        display.event("stopped", run=str(display.out), said=str(stopped))
         raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
     with stoppable():  # the run is done: a signal that comes now need not end the process
         show(run, display)

@@ -61,8 +61,10 @@ class Environment:
     def reset(self, seed: int) -> np.ndarray:
         """Starts an episode that depends on the seed alone."""
         self.draw_from(seed)
-        observation, _ = self._env.reset(seed=seed)
-        return np.asarray(observation, self._dtype).reshape(-1)
+        found = self._env.reset(seed=seed)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise UserError(f"The environment's reset() returned {found!r}; accepted: a tuple (observation, info).")
+        return self._flat(found[0])
 
     def draw_from(self, *seeds: int) -> None:
         """Makes what disturbs the next actions a function of some numbers."""
@@ -74,8 +76,18 @@ class Environment:
             shaken = action + self._disturb * self._noise.standard_normal(action.shape)
             action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
         observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
-        seen = np.asarray(observation, self._dtype).reshape(-1)
+        seen = self._flat(observation)
         return StepResult(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
+
+    def _flat(self, observation: Any) -> np.ndarray:
+        """An observation as a vector of the size that its space promises."""
+        seen = np.asarray(observation, self._dtype).reshape(-1)
+        if seen.size != self.space.observation:
+            raise UserError(
+                f"The environment gave an observation of shape {np.shape(observation)}; its observation_space says "
+                f"{self._env.observation_space.shape}."
+            )
+        return seen
 
     def physics(self) -> Physics | None:
         """How to read and set the full physics state, once the environment has been reset; None: it cannot be done."""

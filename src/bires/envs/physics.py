@@ -136,9 +136,9 @@ def physics_of(env: Any) -> Physics | None:
 def missing(task: str) -> UserError:
     """The refusal of `--model oracle` for a task whose state cannot be set."""
     return UserError(
-        f"--model oracle was given, but the physics state of task {task!r} cannot be set. The oracle needs a DMControl "
-        "or Gymnasium MuJoCo task, or an environment with the methods `physics_state()` (a vector of floats) and "
-        "`set_physics_state(state)`. Use --model learned."
+        f"--model oracle (the default) needs the physics state of task {task!r}, which cannot be set. The oracle needs "
+        "a DMControl or Gymnasium MuJoCo task, or an environment with the methods `physics_state()` (a vector of "
+        "floats) and `set_physics_state(state)`. Use --model learned."
     )
 
 

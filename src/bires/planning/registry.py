@@ -23,6 +23,9 @@ PLANNERS: dict[str, PlannerSpec] = {
     )
 }
 
+NONE = "none"
+"""The name of planning nothing: the plain agent, beside planners in one population."""
+
 SETTINGS = (
     Setting(
         "model",
@@ -50,18 +53,24 @@ SETTINGS = (
 """Those of the package's planners."""
 
 
+def named(name: str | None) -> str | None:
+    """The name of a planner; None for `NONE`, too."""
+    return None if name == NONE else name
+
+
 def planner(name: str) -> PlannerSpec:
     """The planner of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
     module, _, short = name.rpartition(":")
-    if module:
-        load(module)
+    own = load(module) if module else []
+    if module and short not in own:
+        raise UserError(f"{module} has no planner {short!r}; it has: {', '.join(own)}.")
     if short not in PLANNERS:
-        raise unknown("planner", name, PLANNERS, "See `bires list planners`; your own is MODULE:NAME.")
+        raise unknown("planner", name, [*PLANNERS, NONE], "See `bires list planners`; your own is MODULE:NAME.")
     return PLANNERS[short]
 
 
-def load(module: str) -> None:
-    """Takes in the planners of a user's module: every `PlannerSpec` among its names."""
+def load(module: str) -> list[str]:
+    """Takes in the planners of a user's module: every `PlannerSpec` among its names; their names."""
     found = [value for value in vars(import_users(module, "--planner")).values() if isinstance(value, PlannerSpec)]
     if not found:
         raise UserError(f"--planner names the module {module!r}, which has no PlannerSpec: see docs/planning.md.")
@@ -69,9 +78,10 @@ def load(module: str) -> None:
         if PLANNERS.get(spec.name, spec) is not spec:
             raise UserError(f"{module} has a planner {spec.name!r}, a name that is taken. Give yours another name.")
         PLANNERS[spec.name] = spec
+    return [spec.name for spec in found]
 
 
 def settings_of(names: Iterable[str | None]) -> tuple[Setting, ...]:
     """The settings of planning, with those of planners of the user's own among some names."""
-    own = {one.name: one for name in names if name is not None for one in planner(name).settings}
+    own = {one.name: one for name in map(named, names) if name is not None for one in planner(name).settings}
     return (*SETTINGS, *own.values())

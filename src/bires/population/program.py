@@ -46,8 +46,8 @@ def hypers(program: Program, members: Sequence[Member]) -> Hyper:
     )
 
 
-def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent:
-    """The agent of a population: it computes what the rules of its members read, and no more."""
+def require_actions(config: Config, space: Space) -> None:
+    """Refuses a task whose actions are not of the agent's kind."""
     agent = config.agent
     found = "continuous" if space.choices is None else "discrete"
     if found != agent.actions:
@@ -58,6 +58,12 @@ def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent
             f"Task {config.task!r} has {count}{found} actions; {config.algorithm[0]} needs {agent.actions} ones. "
             f"Use {able}, or another task: see `bires list tasks`."
         )
+
+
+def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent:
+    """The agent of a population: it computes what the rules of its members read, and no more."""
+    agent = config.agent
+    require_actions(config, space)
     needs = rules.needs(rules.get(member.rule) for member in members)
     own = {one.name: config.own[one.name] for one in agent.settings if not one.varies}
     made = agent.make(Design(space, config.hidden, own, needs))

@@ -108,6 +108,7 @@ def require_same_actions(made: Deployed, act: Callable[[np.ndarray], np.ndarray]
 
 def save(made: Deployed, path: Path) -> None:
     """Writes a policy as .safetensors, or as .onnx."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".safetensors":
         save_file(made.arrays, path, metadata=made.about)
     elif path.suffix == ".onnx":

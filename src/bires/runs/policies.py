@@ -114,6 +114,11 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         if isinstance(observation, Mapping | tuple) or (
             np.size(observation) % space.observation and np.shape(observation) == structure().shape
         ):
+            if not structure().contains(observation):
+                raise UserError(
+                    f"The policy was given {observation!r}; accepted: an observation of {config.task}, in "
+                    f"{structure()}, or as a vector of {space.observation} numbers; several as vectors."
+                )
             observation = flatten(structure(), observation)
         seen = np.asarray(observation, space.dtype)
         if seen.size == 0 or seen.size % space.observation:

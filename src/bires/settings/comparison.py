@@ -18,13 +18,10 @@ def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | No
             f"task was given {task!r}; accepted: one task, as text. For several: bires.train_each([…], algorithm=[…])."
         )
     spec = registry.agent(agent) if agent is not None else agent_for(task, kwargs)
-    bidirectional = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
-    if not bidirectional:
-        raise UserError(
-            f"--agent was given {agent}, which has no algorithm with the rule `bi`; name the algorithms to compare "
-            f"with --algorithm: {', '.join(spec.algorithms)}."
-        )
-    return spec.baseline, bidirectional[0]
+    named = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
+    module = agent.rpartition(":")[0] if agent else ""
+    prefix = f"{module}:" if module else ""
+    return prefix + spec.baseline, prefix + (named[0] if named else f"bi-{spec.name}")
 
 
 def default_algorithm(task: str, kwargs: Mapping[str, Any] | None = None) -> str:

@@ -78,7 +78,7 @@ class Config:
     rule: tuple[str, ...] = ()
     """Critic rules in place of the algorithms' own: see `bires list rules`."""
     planner: tuple[str, ...] = ()
-    """Planners in place of the algorithms' own: see `bires list planners`."""
+    """Planners in place of the algorithms' own: see `bires list planners`; `none`: without one."""
     eta: tuple[float, ...] = (0.05,)
     """η, the weight of the forward term, in [0, 1]; rules without that term ignore it."""
     eta_end: tuple[float, ...] = ()
@@ -184,7 +184,7 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
         mine = ", ".join(flag(one.name) for one in agent.settings)
         others = registry.owner_of(name)
         if others:
-            owners = ", ".join(other.upper() for other in others)
+            owners = ", ".join(registry.AGENTS[other].title for other in others)
             raise UserError(
                 f"{flag(name)} is not a setting of {agent.title}; it belongs to {owners}. {agent.title} has: {mine}."
             )
@@ -299,6 +299,11 @@ def proper(name: str, value: Any, kind: Any) -> Any:
         return value
     if isinstance(value, kind) and not number:
         return value
+    if name == "task":
+        raise UserError(
+            f"task was given {value!r}; accepted: one task, as text: a Gymnasium id, or MODULE:FUNCTION of one that "
+            "builds your environment. For several tasks: bires.train_each([…])."
+        )
     raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
 
 

@@ -134,7 +134,8 @@ def combinations(config: Config) -> list[Member]:
 
 def kinds_of(config: Config, algorithm: Algorithm) -> Iterator[Kind]:
     """The kinds of members of one algorithm. A number that a kind does not use makes no further kinds."""
-    for rule, planner in product(config.rule or (algorithm.rule,), config.planner or (algorithm.planner,)):
+    named = map(planners.named, config.planner or (algorithm.planner,))
+    for rule, planner in product(config.rule or (algorithm.rule,), named):
         spec = planners.planner(planner) if planner is not None else None
         if spec is not None and spec.kind.slope is not None and rule != "td":
             raise UserError(

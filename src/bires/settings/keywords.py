@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bires.errors import UserError
@@ -27,6 +27,8 @@ def make_config(task: str, settings: Mapping[str, Any]) -> Config:
 
 
 def seeds(count: int) -> tuple[int, ...]:
+    if isinstance(count, Iterable):
+        raise UserError(f"--seeds was given {count!r}; accepted: how many, as a whole number. Which ones: seed=….")
     count = configs.proper("seeds", count, int)
     if not 1 <= count <= MOST_MEMBERS:
         given = configs.shown(count)

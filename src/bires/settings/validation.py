@@ -48,8 +48,8 @@ def validate(config: Config) -> None:
         registry.algorithm(name)
     for name in config.rule:
         rules.get(name)
-    for name in config.planner:
-        planners.planner(name)
+    for planned in filter(None, map(planners.named, config.planner)):
+        planners.planner(planned)
     require_finite(config)
     require_within("eta", config.eta)
     require_schedule(config)
@@ -144,7 +144,8 @@ def require_scales(config: Config) -> None:
     """Refuses scales of rewards and observations that no learner can use."""
     if config.reward_scale <= 0:
         raise UserError(f"--reward-scale was given {config.reward_scale:g}; accepted: numbers above 0, such as 0.1.")
-    planned = config.planner or [name for name in config.algorithm if registry.algorithm(name).planner]
+    used = config.planner or [registry.algorithm(name).planner for name in config.algorithm]
+    planned = list(filter(None, map(planners.named, used)))
     what = "pixels" if config.sight == "pixels" else f"planners ({planned[0]})" if planned else None
     if config.normalise_observations and what:
         raise UserError(f"--normalise-observations was given, but it is not for {what}. Leave it out.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,8 +38,11 @@ class Cost:
     seconds: float
 
 
-def costs(jobs: Sequence[Job]) -> list[Cost]:
-    """Measures one population in full and every task's environment alone; the rest is arithmetic."""
+def costs(jobs: Sequence[Job], say: Callable[[str], object] = lambda text: None) -> list[Cost]:
+    """Measures one population of each kind in full and every task's environment alone; the rest is arithmetic.
+
+    ``say`` is told what is measured: a kind takes as long as its programs take to compile.
+    """
     open_jobs = [job for job in jobs if not job.finished]
     measured: dict[str, tuple[float, float]] = {}
     result = []
@@ -48,6 +51,7 @@ def costs(jobs: Sequence[Job]) -> list[Cost]:
         own = environment_seconds(plan)
         kind = json.dumps({name: value for name, value in configs.to_json(job.config).items() if name != "task"})
         if kind not in measured:
+            say(f"measuring {job.path.name} …")
             measured[kind] = (population_step_seconds(plan), own)
         step, environment = measured[kind]
         result.append(cost(job, plan, max(step + own - environment, own), own))

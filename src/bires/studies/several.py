@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from bires.envs.adapter import probe
 from bires.errors import UserError
+from bires.population.program import require_actions
 from bires.runs.trust import remember
 from bires.settings import config as configuration
 from bires.settings.config import Config
@@ -46,7 +48,7 @@ def jobs(configs: Sequence[Config], out: Path) -> list[Job]:
         raise UserError(f"--out {out} is a run of one task; several tasks need a folder for their runs. Give another.")
     for config in configs:
         validate(config)
-        recipe_of(config)  # or an error that names the nearest tasks
+        require_actions(config, probe(recipe_of(config)))  # or an error that names the nearest tasks
         remember(configuration.to_json(config))  # what was typed is trusted, also when these runs are read here
     return [Job(config, out / name) for config, name in zip(configs, names, strict=True)]
 

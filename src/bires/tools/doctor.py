@@ -34,6 +34,9 @@ EXTRAS = {
     "wandb": "wandb",
     "onnx": "onnx",
     "minari": "minari",
+    "minatar": "minatar",
+    "box2d": "Box2D",
+    "ray": "ray",
 }
 GIGABYTE = 10**9
 
