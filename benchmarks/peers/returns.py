@@ -1,4 +1,4 @@
-"""Train TD3 or SAC of Stable-Baselines3 or SBX and write down what its policy earns: returns to compare with ours.
+"""Train TD3, SAC or CrossQ of Stable-Baselines3 or SBX and write down what its policy earns, to compare with ours.
 
 Every number that the libraries' defaults disagree on is given here, so that all three train with the same settings.
 
@@ -26,6 +26,8 @@ SETTINGS: dict[str, Any] = {
     "gradient_steps": 1,
     "policy_kwargs": {"net_arch": [256, 256]},
 }
+CROSSQ: dict[str, Any] = {"learning_rate": 1e-3}
+"""What CrossQ has in place of these; its critics are as wide as its actor here."""
 NOISE = 0.1
 """σ of TD3's Gaussian exploration noise, for actions in [−1, 1]."""
 COLUMNS = ("library", "agent", "task", "seed", "step", "return_mean", "return_std", "episodes")
@@ -52,7 +54,9 @@ def make_model(library: str, agent: str, task: str, seed: int) -> Any:
 
     env = make_env(task)
     size = int(np.prod(env.action_space.shape or ()))
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = SETTINGS | CROSSQ if agent == "crossq" else dict(SETTINGS)
+    if agent == "crossq":
+        del more["tau"]  # there are no target networks
     if agent == "td3":
         more["action_noise"] = NormalActionNoise(np.zeros(size), np.full(size, NOISE))
     if library == "sbx":
@@ -61,7 +65,8 @@ def make_model(library: str, agent: str, task: str, seed: int) -> Any:
         import stable_baselines3 as source
 
         more["device"] = "cpu"
-    return getattr(source, agent.upper())("MlpPolicy", env, seed=seed, verbose=0, **SETTINGS, **more)
+    kind = getattr(source, "CrossQ" if agent == "crossq" else agent.upper())
+    return kind("MlpPolicy", env, seed=seed, verbose=0, **more)
 
 
 def evaluations(model: Any, task: str, seed: int, steps: int, every: int, episodes: int) -> list[dict[str, Any]]:
@@ -83,7 +88,7 @@ def main() -> None:
     """Append one row per evaluation to OUT/LIBRARY-AGENT-TASK.csv; seeds that are there already are not run again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=("sb3", "sbx"))
-    parser.add_argument("agent", choices=("td3", "sac"))
+    parser.add_argument("agent", choices=("td3", "sac", "crossq"))
     parser.add_argument("task", help="a Gymnasium id, or a DMControl task such as cartpole-swingup")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--eval-every", type=int, default=None, help="default: a tenth of the steps")

@@ -44,6 +44,18 @@ SETTINGS = (
 )
 
 
+RUN: dict[str, Any] = {
+    "steps": 1_000_000,
+    "warmup": 100,
+    "eval_every": 10_000,
+    "batch": 256,
+    "replay": 1_000_000,
+    "update_every": 1,
+    "hidden": (256, 256),
+}
+"""Defaults of the run's settings: those of SB3 and SBX."""
+
+
 class NextAction(NamedTuple):
     """A next action, and what is added to its value."""
 

@@ -219,17 +219,7 @@ SPEC = AgentSpec(
     actions="continuous",
     values_rewards=False,  # entropy, too
     settings=SETTINGS,
-    run={
-        "vector": {  # SBX's, which are the authors' but for critics of half their width, and the warm-up
-            "steps": 1_000_000,
-            "warmup": 100,
-            "eval_every": 10_000,
-            "batch": 256,
-            "replay": 1_000_000,
-            "update_every": 1,
-            "hidden": (256, 256),
-        }
-    },
+    run={"vector": stacked.RUN},  # SBX's, which are the authors' but for critics of half their width, and the warm-up
     algorithms=ALGORITHMS,
     baseline="crossq",
     make=make,

@@ -259,17 +259,7 @@ SPEC = AgentSpec(
     actions="continuous",
     values_rewards=False,  # entropy, too
     settings=SETTINGS,
-    run={
-        "vector": {  # SB3's and SBX's
-            "steps": 1_000_000,
-            "warmup": 100,
-            "eval_every": 10_000,
-            "batch": 256,
-            "replay": 1_000_000,
-            "update_every": 1,
-            "hidden": (256, 256),
-        }
-    },
+    run={"vector": stacked.RUN},  # SB3's and SBX's
     algorithms=ALGORITHMS,
     baseline="sac",
     make=make,
