@@ -36,7 +36,7 @@ def in_evaluation(out, step):
         pytest.param(
             "pendulum-swingup",
             "processes",
-            {"seeds": 2, "eval_episodes": 12},  # long enough for a message
+            {"seeds": 2, "eval_episodes": 40},  # long enough for a message
             (30,),
             marks=pytest.mark.slow,
         ),

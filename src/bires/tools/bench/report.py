@@ -195,7 +195,9 @@ def label(peer: dict[str, Any], speed: str) -> str:
 def show(found: dict[str, Any], console: Console) -> None:
     """The numbers as a terminal shows them."""
     where = dict.fromkeys([found["cpu"], *([found["device"]] if found["device"] != "cpu" else [])])
-    table = Table(title=f"{found['agent'].upper()} on {found['task']}, {' and '.join(where)}", title_justify="left")
+    table = Table(
+        title=f"{registry.agent(found['agent']).title} on {found['task']}, {' and '.join(where)}", title_justify="left"
+    )
     for name in ("members", "rule", "updates/s", "of sgemm peak", "steps/s", "environments alone", "ratio"):
         table.add_column(name, justify="right")
     for row in found["populations"]:
