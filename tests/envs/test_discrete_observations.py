@@ -92,3 +92,10 @@ def test_a_policy_refuses_a_choice_that_there_is_not(tmp_path):
     with pytest.raises(bires.UserError, match="was given 99; accepted: an observation of FrozenLake-v1"):
         run.policy(0)(99)
     assert run.policy(0).save(tmp_path / "new" / "folder" / "policy.safetensors").exists()
+
+
+def test_a_policy_takes_dictionaries_that_are_not_quite_their_space(tmp_path):
+    """DMControl's own observations have plain numbers where Gymnasium's space has arrays."""
+    run = bires.train("cartpole-swingup", out=tmp_path / "run", **QUICK)
+    seen, _ = gymnasium.make("dm_control/cartpole-swingup-v0").reset(seed=0)
+    assert np.array_equal(run.policy(0)({name: value.tolist() for name, value in seen.items()}), run.policy(0)(seen))

@@ -111,9 +111,9 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         return made.observation_space
 
     def policy(observation: Any) -> np.ndarray:
-        if isinstance(observation, Mapping | tuple) or (
-            np.size(observation) % space.observation and np.shape(observation) == structure().shape
-        ):
+        if isinstance(observation, Mapping | tuple):
+            observation = flatten(structure(), observation)
+        elif np.size(observation) % space.observation and np.shape(observation) == structure().shape:  # choices
             if not structure().contains(observation):
                 raise UserError(
                     f"The policy was given {observation!r}; accepted: an observation of {config.task}, in "
