@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 import bires
 from bires.envs import helpers
+from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
 from bires.settings.keywords import make_config
@@ -126,6 +127,24 @@ def test_a_malicious_checkpoint_is_refused_and_the_one_before_is_used(stopped, k
     assert "checkpoint at step 30 is left out" in said[0]
     assert store.steps() == [0], "a damaged checkpoint must not count as one of the two that are kept"
     assert not (tmp_path / "this-folder-must-not-exist").exists()
+
+
+@pytest.mark.parametrize("name", ["step-*30/meta.json", "step-*30/arrays.safetensors", "replay-*30.safetensors"])
+def test_a_checkpoint_that_cannot_be_read_now_is_left_where_it_is(stopped, name):
+    """A disk that is away for a moment must not cost a run its newest checkpoint."""
+    config, store = stopped
+    (path,) = store.path.glob(name)
+    whole = path.read_bytes()
+    path.unlink()
+    path.symlink_to(path)  # an error of the system that says nothing of the file's content
+    plan, folder = make_plan(config, Options(workers=0)), bires.runs.folder.Folder(store.path.parent)
+    with pytest.raises(UserError, match=r"cannot be read.*may be whole, so nothing was changed"):
+        newest_whole(plan, folder)
+    path.unlink()
+    path.write_bytes(whole)
+    found = newest_whole(plan, folder)
+    assert found is not None
+    assert found.step == 30
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "garbage meta", "missing replay"])

@@ -24,8 +24,15 @@ class Moments(NamedTuple):
 
     observations: Params
     """How many."""
-    mean: Params
+    origin: Params
+    """The first one. Means are counted from it, so that float32 is exact enough far from zero, too."""
+    offset: Params
+    """The mean less the origin."""
     variance: Params
+
+    @property
+    def mean(self) -> Params:
+        return self.origin + self.offset
 
 
 class Normalised(NamedTuple):
@@ -35,17 +42,25 @@ class Normalised(NamedTuple):
     moments: Moments
 
 
+def nothing_seen(size: int) -> Moments:
+    """Before the first observation, which has ``size`` numbers."""
+    origin, offset, variance = np.zeros((3, size), np.float32)
+    return Moments(np.zeros((), np.float32), origin, offset, variance)
+
+
 def counted(moments: Moments, observation: jax.Array) -> Moments:
-    """One observation more (Welford): m' = m + (x − m) / n, v' = v + ((x − m)(x − m') − v) / n."""
+    """One observation more (Welford): m' = m + (x − m) / n, v' = v + ((x − m)(x − m') − v) / n, from the origin."""
     count = moments.observations + 1.0
-    away = observation - moments.mean
-    mean = moments.mean + away / count
-    return Moments(count, mean, moments.variance + (away * (observation - mean) - moments.variance) / count)
+    origin = jnp.where(moments.observations == 0, observation, moments.origin)
+    x = observation - origin
+    away = x - moments.offset
+    offset = moments.offset + away / count
+    return Moments(count, origin, offset, moments.variance + (away * (x - offset) - moments.variance) / count)
 
 
 def apply(moments: Moments, observation: jax.Array) -> jax.Array:
     """(x − m) / √(v + ε), clipped; as it is until two observations have been seen."""
-    scaled = (observation - moments.mean) / jnp.sqrt(moments.variance + EPSILON)
+    scaled = (observation - moments.origin - moments.offset) / jnp.sqrt(moments.variance + EPSILON)
     return jnp.where(moments.observations < 2, observation, jnp.clip(scaled, -LIMIT, LIMIT))
 
 
@@ -59,8 +74,7 @@ def normalised(agent: Agent, size: int) -> Agent:
     """The agent with its observations, of ``size`` numbers, normalised. Planners cannot use it."""
 
     def init(rng: np.random.Generator) -> Normalised:
-        zeros = np.zeros(size, np.float32)
-        return Normalised(agent.init(rng), Moments(np.zeros((), np.float32), zeros, zeros.copy()))
+        return Normalised(agent.init(rng), nothing_seen(size))
 
     def explore(
         key: jax.Array, learner: Normalised, hyper: Hyper, observation: jax.Array, noise: Params, first: jax.Array

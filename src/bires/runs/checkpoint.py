@@ -32,6 +32,20 @@ class CorruptCheckpoint(Exception):
     """A checkpoint that cannot be trusted: incomplete, changed, or not one of ours."""
 
 
+class UnreadableCheckpoint(CorruptCheckpoint):
+    """A checkpoint that may be whole, but cannot be read now: a permission, a disk or a network that is away."""
+
+
+ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What is raised for a file that is not there; any other `OSError` may pass."""
+
+
+def unread(path: Path, error: Exception) -> CorruptCheckpoint:
+    """The error for a file that could not be read."""
+    passing = isinstance(error, OSError) and not isinstance(error, ABSENT)
+    return (UnreadableCheckpoint if passing else CorruptCheckpoint)(f"{path} cannot be read: {error}")
+
+
 @dataclass
 class Checkpoint:
     """A moment of a run, in member order, before step number ``step``."""
@@ -98,7 +112,7 @@ def load_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
             raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
         return dict(load_file(path))
     except (OSError, SafetensorError) as error:
-        raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+        raise unread(path, error) from error
 
 
 def require_room(path: Path, most: float) -> None:
@@ -183,7 +197,7 @@ class Store:
         for segment in segments:
             if not segment.plausible:
                 raise CorruptCheckpoint(f"{folder}/meta.json names a replay file that no run wrote: {segment}")
-            if with_replay and not (self.path / segment.file).is_file():
+            if with_replay and not os.path.lexists(self.path / segment.file):
                 raise CorruptCheckpoint(f"{self.path / segment.file} is missing")
         return Checkpoint(step, load_arrays(folder / "arrays.safetensors", arrays_sha256), data, segments)
 
@@ -209,7 +223,7 @@ class Store:
         try:
             found = digest(path)
         except OSError as error:
-            raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+            raise unread(path, error) from error
         if found != segment.sha256:
             raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
 
@@ -219,7 +233,7 @@ class Store:
             sha256, _, text = (folder / "meta.json").read_text().partition("\n")
             meta = json.loads(text)
         except (OSError, ValueError, RecursionError) as error:
-            raise CorruptCheckpoint(f"{folder}/meta.json cannot be read: {error}") from error
+            raise unread(folder / "meta.json", error) from error
         if hashlib.sha256(text.encode()).hexdigest() != sha256 or not isinstance(meta, dict):
             raise CorruptCheckpoint(f"{folder}/meta.json is not the file that was written (its checksum differs)")
         if meta.get("format") != FORMAT:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bires.errors import REFUSALS, UserError
-from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
+from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store, UnreadableCheckpoint
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
@@ -180,6 +180,11 @@ def newest(plan: Plan, folder: Folder, say: Callable[[str], None] = lambda text:
             for bad in damaged:  # or it would count as one of the two that are kept
                 store.set_aside(bad)
             return checkpoint
+        except UnreadableCheckpoint as error:  # it may be whole: going on from the one before would remove it
+            raise UserError(
+                f"{error}. The checkpoint of step {step} may be whole, so nothing was changed. Make it readable and "
+                f"type the same command again; or remove {store.path}/step-{step:012d} to go on from the one before."
+            ) from error
         except CorruptCheckpoint as error:
             problem = error
             damaged.append(step)
