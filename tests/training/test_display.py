@@ -90,6 +90,17 @@ def test_a_search_shows_its_best_trials():
     assert all(name.startswith("ddpg tau=0.") for name in found["returns"])
 
 
+def test_a_sweep_shows_every_kind_by_what_distinguishes_it():
+    settings = {"algorithm": ["ddpg", "bi-res-ddpg"], "eta": 0.05, "tau": (0.001, 0.005)}
+    found = meter([0.0], **settings).mean_returns({member: float(member) for member in range(8)})
+    assert found == {
+        "ddpg tau=0.001": 0.5,
+        "ddpg tau=0.005": 2.5,
+        "bi-res-ddpg(0.05) tau=0.001": 4.5,
+        "bi-res-ddpg(0.05) tau=0.005": 6.5,
+    }
+
+
 def test_a_quiet_display_prints_nothing(capsys, tmp_path):
     config = make_config("pendulum-swingup", {"algorithm": "ddpg"})
     with Display(quiet=True) as display:

@@ -28,6 +28,8 @@ WIDTH = 100
 """Columns of lines that do not go to a terminal."""
 SHORTEST = 12
 """Characters that a name on a line may have at least."""
+NAMED = ("algorithm", "rule", "planner", "eta", "eta_end", "planning_eta")
+"""What `Member.label` names by itself."""
 MEMORY_S = 10.0
 """After so long a shown speed has forgotten two thirds of what it was."""
 
@@ -129,7 +131,7 @@ class Meter:
 
     def __init__(self, config: Config, members: Sequence[Member], clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._members, self._clock = config, members, clock
-        self._labels = labels(config, members)
+        self._labels = labels(members)
         self._last: tuple[float, int] | None = None
         self._begun: tuple[float, int] | None = None
         """When and where updates were first seen."""
@@ -176,17 +178,15 @@ class Meter:
         return means if self._config.tuning is None else dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
-def labels(config: Config, members: Sequence[Member]) -> dict[int, str]:
-    """Member → its kind; in a search its trial, by what distinguishes trials."""
-    if config.tuning is None:
-        return {member.member: member.label for member in members}
-    trials = trials_of(members)
-    names = [name for name in varied(trials) if name not in ("algorithm", "rule")]
+def labels(members: Sequence[Member]) -> dict[int, str]:
+    """Member → what its kind is called: by all settings in which members differ, but not by the seed."""
+    kinds = trials_of(members)
+    names = [name for name in varied(kinds) if name not in NAMED]
     found: dict[int, str] = {}
-    for trial in trials:
-        row = trial.first.row()
-        numbers = " ".join(f"{name}={row[name]:g}" for name in names if isinstance(row[name], int | float))
-        found |= dict.fromkeys((one.member for one in trial.members), f"{trial.first.algorithm} {numbers}".strip())
+    for kind in kinds:
+        row = kind.first.row()
+        numbers = "".join(f" {name}={row[name]:g}" for name in names if isinstance(row[name], int | float))
+        found |= dict.fromkeys((one.member for one in kind.members), kind.first.label + numbers)
     return found
 
 
