@@ -211,7 +211,7 @@ def space_to_depth(x: jax.Array, side: int) -> jax.Array:
     """Squares of pixels as channels: (batch, h, w, c) → (batch, h / side, w / side, side² c).
 
     A convolution with that stride, where kernel and sides are multiples of it, becomes one with stride 1 and a smaller
-    kernel, which XLA on a CPU computes in two thirds of the time.
+    kernel: fewer and larger products, up to 1.6 times as fast on a CPU.
     """
     batch, height, width, channels = x.shape
     x = x.reshape(batch, height // side, side, width // side, side, channels)
@@ -219,7 +219,19 @@ def space_to_depth(x: jax.Array, side: int) -> jax.Array:
 
 
 def convolve(layer: Dense, x: jax.Array, kernel: int, stride: int) -> jax.Array:
-    """A convolution without padding: (batch, h, w, c) → (batch, (h − k) // stride + 1, …, outputs)."""
-    weight = layer.weight.reshape(kernel, kernel, x.shape[-1], -1)
-    order = ("NHWC", "HWIO", "NHWC")
-    return lax.conv_general_dilated(x, weight, (stride, stride), "VALID", dimension_numbers=order) + layer.bias
+    """A convolution without padding: (batch, h, w, c) → (batch, (h − k) // stride + 1, …, outputs).
+
+    It is a sum of matrix products, one for each row of the kernel. XLA on a CPU computes its own convolutions inside a
+    loop twenty times as slowly as outside of one, and a training step is inside one.
+    """
+    height, width = ((side - kernel) // stride + 1 for side in x.shape[1:3])
+    rows = layer.weight.reshape(kernel, kernel * x.shape[-1], -1)
+    side_by_side = jnp.concatenate([every(x, 2, j, stride, width) for j in range(kernel)], -1)
+    pieces = (every(side_by_side, 1, i, stride, height).reshape(-1, rows.shape[1]) for i in range(kernel))
+    products = [matmul(piece, row) for piece, row in zip(pieces, rows, strict=True)]
+    return (sum(products[1:], products[0]) + layer.bias).reshape(len(x), height, width, -1)
+
+
+def every(x: jax.Array, axis: int, start: int, stride: int, count: int) -> jax.Array:
+    """``count`` slices of an axis, from ``start`` on, each ``stride`` after the last."""
+    return lax.slice_in_dim(x, start, start + stride * (count - 1) + 1, stride, axis)
