@@ -58,15 +58,18 @@ NOISY_TASKS = ("walker-walk", "Hopper")
 NOISES = (0.0, 0.1, 0.3)
 """σ of the noise on actions, which lie in [−1, 1]."""
 NOISY: dict[str, Any] = {
-    "algorithm": ("ddpg", "bi-res-ddpg", "res-ddpg", "double-res-ddpg", "qrc-ddpg"),
-    "eta": (0.05, 0.2),
-    "planning_eta": (0.05, 0.2),
-    "model": "oracle",
     "protocol": "modern",
     "steps": 100_000,
     "eval_every": 5_000,
     "eval_episodes": 5,
 }
+NOISY_KINDS: dict[str, dict[str, Any]] = {
+    "": {"algorithm": ("ddpg", "bi-res-ddpg", "res-ddpg"), "eta": (0.05, 0.2)},
+    "-double": {"algorithm": ("double-res-ddpg",), "planning_eta": (0.05, 0.2), "model": "oracle"},
+    "-qrc": {"algorithm": ("qrc-ddpg",)},
+}
+"""Suffix → a population. What only some members need (a simulator to ask, an estimate of the error) all members of a
+population wait for, so these have their own."""
 TRUST = 10.0
 """σ_Q of the adaptive η: models that disagree by so much about a successor's value halve it."""
 ADAPTIVE: dict[str, Any] = {
@@ -81,7 +84,11 @@ ADAPTIVE: dict[str, Any] = {
     "eval_episodes": 5,
 }
 GAMES = tuple(f"MinAtar/{game}" for game in CHANNELS)
-RIVALS = ("dqn", "bi-res-dqn", "convergent-dqn", "minto-dqn", "qrc-dqn")
+GAME_KINDS: dict[str, dict[str, Any]] = {
+    "": {"algorithm": ("dqn", "bi-res-dqn", "convergent-dqn", "minto-dqn"), "eta": (0.05,)},
+    "-qrc": {"algorithm": ("qrc-dqn",)},
+    "-double": {"algorithm": ("dqn",), "double_q": True},
+}
 SMALL_GAMES: dict[str, Any] = {"protocol": "modern", "steps": 500_000, "eval_every": 25_000, "eval_episodes": 10}
 
 
@@ -126,7 +133,11 @@ BEYOND: dict[str, Study] = {
     ),
     "stochastic": Study(
         "beyond the paper: one and two successor samples, and QRC, where actions are disturbed",
-        tuple(Part(NOISY_TASKS, NOISY | {"disturb": noise}, f"-noise-{noise:g}") for noise in NOISES),
+        tuple(
+            Part(NOISY_TASKS, NOISY | kind | {"disturb": noise}, f"{suffix}-noise-{noise:g}")
+            for noise in NOISES
+            for suffix, kind in NOISY_KINDS.items()
+        ),
         seeds=5,
         figure="effects",
         claims=noisy_claims(),
@@ -144,10 +155,7 @@ BEYOND: dict[str, Study] = {
     ),
     "minatar": Study(
         "beyond the paper: DQN, Double DQN and the rules' rivals on MinAtar's five games",
-        (
-            Part(GAMES, SMALL_GAMES | {"algorithm": RIVALS, "eta": (0.05,)}),
-            Part(GAMES, SMALL_GAMES | {"algorithm": ("dqn",), "double_q": True}, "-double"),
-        ),
+        tuple(Part(GAMES, SMALL_GAMES | kind, suffix) for suffix, kind in GAME_KINDS.items()),
         seeds=5,
         figure="effects",
         claims=(
