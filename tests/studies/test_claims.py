@@ -205,6 +205,18 @@ def test_claims_look_at_their_own_model_and_count_each_task_once(tmp_path):
     assert "Not judged (another model, or the task a second time): Swimmer, model=learned, ensemble=1; " in told
 
 
+def test_a_study_beyond_the_paper_is_held_against_itself(tmp_path):
+    """Its populations without a planner are judged, too, and the paper's episodes and protocol are not asked for."""
+    study = STUDIES["stochastic"]
+    settings: dict[str, Any] = {"disturb": 0.1, "seeds": 5, "eval_episodes": 5, "eta": (0.05, 0.2)}
+    panels = panels_of(tmp_path, lambda m: 1.0, ("Hopper",), algorithm=("ddpg", "bi-res-ddpg", "res-ddpg"), **settings)
+    assert own(study, panels) == panels
+    (first, *_) = notes(study, panels)
+    assert first.startswith("Not as in the study: 1 of 2 tasks; 40 of 100,000 steps")
+    assert "episodes" not in first
+    assert "protocol" not in first
+
+
 def test_a_report_says_what_falls_short_of_the_paper(tmp_path):
     panels = panels_of(tmp_path, lambda member: 1.0, seeds=3, eval_episodes=5)
     (first,) = notes(STUDIES["auc"], panels)

@@ -73,8 +73,10 @@ def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
 
 def model_of(panel: Panel) -> str | None:
     """What the planners of a panel imagine with; None: it has none."""
-    planners = [row.get("planner") for run in panel.runs for row in run.members.rows()]
-    return panel.runs[0].config.own["model"] if any(isinstance(name, str) and name for name in planners) else None
+    for run in panel.runs:
+        if any(isinstance(row.get("planner"), str) and row["planner"] for row in run.members.rows()):
+            return str(run.config.own["model"])
+    return None
 
 
 def once(panels: Sequence[Panel]) -> list[Panel]:

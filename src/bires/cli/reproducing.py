@@ -60,7 +60,7 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
 
 
 def claims_table(claims: Sequence[Judged]) -> Table:
-    table = Table(title="claims of the paper", title_justify="left")
+    table = Table(title="claims", title_justify="left")
     for column in ("claim", "paper", "ours [95 % interval]", "intervals", "verdict"):
         table.add_column(column, overflow="fold")
     for claim in claims:

@@ -112,6 +112,7 @@ BEYOND: dict[str, Study] = {
         "beyond the paper: do residual updates help TD3 and SAC, and critics with layer normalisation?",
         modern_parts(),
         seeds=5,
+        beyond=True,
         figure="effects",
         claims=tuple(
             gain(f"bi-res-{agent}({eta:g}){norm}")
@@ -124,6 +125,7 @@ BEYOND: dict[str, Study] = {
         "beyond the paper: the forward term of Bi-Res-TD3 and Bi-Res-SAC, with the smallest or each critic's own value",
         successor_parts(),
         seeds=5,
+        beyond=True,
         figure="effects",
         claims=tuple(
             gain(f"bi-res-{agent}(0.2)" + " forward_successor=own" * (successor == "own") + " fresh_action" * fresh)
@@ -139,6 +141,7 @@ BEYOND: dict[str, Study] = {
             for suffix, kind in NOISY_KINDS.items()
         ),
         seeds=5,
+        beyond=True,
         figure="effects",
         claims=noisy_claims(),
     ),
@@ -146,6 +149,7 @@ BEYOND: dict[str, Study] = {
         "beyond the paper: η of imagined updates, fixed or smaller where learned models disagree",
         (Part(("HalfCheetah", "Swimmer"), ADAPTIVE),),
         seeds=5,
+        beyond=True,
         figure="curves",
         claims=tuple(
             better(f"res-dyna-ddpg(0.2) planning_trust={TRUST:g}", over, task)
@@ -157,6 +161,7 @@ BEYOND: dict[str, Study] = {
         "beyond the paper: DQN, Double DQN and the rules' rivals on MinAtar's five games",
         tuple(Part(GAMES, SMALL_GAMES | kind, suffix) for suffix, kind in GAME_KINDS.items()),
         seeds=5,
+        beyond=True,
         figure="effects",
         claims=(
             *(gain(f"{rule}-dqn") for rule in ("convergent", "minto", "qrc")),

@@ -144,7 +144,7 @@ def minus(text: str) -> str:
 def claims_block(name: str, panels: Sequence[Panel]) -> str:
     """The totals over all tasks, the study's claims, and in which settings the runs differ from the paper's."""
     found = about(panels, study_of(name), "")
-    heads = ["claim of the paper", "paper", "ours [95 % interval]", "intervals", "verdict"]
+    heads = ["claim", "paper", "ours [95 % interval]", "intervals", "verdict"]
     judged = [c for c in found.claims if c.answer != "no data"]
     rows = [[c.statement, c.paper or "–", measured(c), c.interval or "–", f"**{c.answer}**"] for c in judged]
     lines, waiting = markdown(heads, rows), len(found.claims) - len(judged)

@@ -16,7 +16,7 @@ from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.studies import plan
-from bires.studies.departures import departures
+from bires.studies.departures import departures, wanted
 from bires.studies.records import STUDIES
 from bires.studies.study import Part, Study
 
@@ -116,10 +116,10 @@ def study_of(run: Run) -> str | None:
 
 def own(study: Study, panels: Sequence[Panel]) -> list[Panel]:
     """The panels that a study's claims are about: of its own tasks and model, and each task once."""
-    models = {part.settings["model"] for part in study.parts if "model" in part.settings}
+    models = {part.settings.get("model") for part in study.parts}
     tasks = {task for part in study.parts for task in part.tasks}
     mine = [panel for panel in panels if short(panel.task) in tasks]
-    return once([panel for panel in mine if not models or model_of(panel) in models])
+    return once([panel for panel in mine if models == {None} or model_of(panel) in models])
 
 
 def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
@@ -136,7 +136,7 @@ def steps_of(part: Part) -> int:
 
 
 def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
-    """In what the runs differ from the paper's, what is missing or not finished, and what was not judged."""
+    """In what the runs differ from the study's, what is missing or not finished, and what was not judged."""
     if not panels:
         return ()
     mine = own(study, panels)
@@ -147,24 +147,26 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     missing = [task for task in tasks if task not in {short(panel.task) for panel in panels}]
     lengths = [int(kind.steps[-1]) for panel in panels for kind in panel.kinds if len(kind.steps)]
     steps, most = min(lengths), max(lengths)
-    wanted = max(steps_of(part) for part in study.parts)
+    full = max(steps_of(part) for part in study.parts)
     seeds = min(len(kind.returns) for panel in panels for kind in panel.kinds)
     configs = [run.config for panel in panels for run in panel.runs]
-    episodes = min(config.eval_episodes for config in configs)
+    asked = [wanted(study, config, False) for config in configs]
+    episodes, most_episodes = min(c.eval_episodes for c in configs), max(c.eval_episodes for c in asked)
+    protocols = [ours.protocol for ours, theirs in zip(configs, asked, strict=True) if ours.protocol != theirs.protocol]
     parts = [
         f"{len(tasks) - len(missing)} of {len(tasks)} tasks" if missing else "",
-        f"{steps:,}{f' to {most:,}' if most > steps else ''} of {wanted:,} steps" if steps < wanted else "",
+        f"{steps:,}{f' to {most:,}' if most > steps else ''} of {full:,} steps" if steps < full else "",
         f"{seeds} of {study.seeds} seeds" if seeds < study.seeds else "",
-        f"{episodes} of {Config.eval_episodes} evaluation episodes" if episodes < Config.eval_episodes else "",
-        "" if {config.protocol for config in configs} == {"paper"} else "protocol modern",
+        f"{episodes} of {most_episodes} evaluation episodes" if episodes < most_episodes else "",
+        *(f"protocol {name}" for name in dict.fromkeys(protocols)),
         *departures(study, panels),
     ]
-    lacking = [text for text in parts if text]
+    lacking, unlike = [text for text in parts if text], "Not as in the study" if study.beyond else "Not the paper's"
     unfinished = [run.config.task for panel in panels for run in panel.runs if not run.finished]
     return tuple(
         text
         for text in (
-            f"Not the paper's: {'; '.join(lacking)}." if lacking else "",
+            f"{unlike}: {'; '.join(lacking)}." if lacking else "",
             f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
             f"Not finished: {', '.join(unfinished)}." if unfinished else "",
             f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",

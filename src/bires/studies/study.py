@@ -31,6 +31,8 @@ class Study:
     claims: tuple[Claim, ...] = ()
     runs_of: str | None = None
     """The study whose run folders it shares."""
+    beyond: bool = False
+    """Whether it asks what the paper does not."""
 
 
 @dataclass(frozen=True)
