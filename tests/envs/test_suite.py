@@ -27,6 +27,19 @@ def test_tolerance_of_a_number_has_the_same_bits(sigmoid):
             assert np.float64(one).tobytes() == np.float64(other).tobytes(), (x, bound, margin, value)
 
 
+@pytest.mark.parametrize("sigmoid", SIGMOIDS)
+def test_tolerance_of_arrays_around_zero_has_the_same_bits(sigmoid):
+    drawn = np.random.default_rng(0).normal(0.0, 2.0, 300)
+    x = np.array([*drawn, 0.0, -0.0, 1.0, 1e-320, math.inf, -math.inf, math.nan])
+    with np.errstate(all="ignore"):
+        for margin, value, kind in product((0.0, 0.5, 2), (0.1, 0.9), (float, np.float32)):
+            given = {"margin": margin, "sigmoid": sigmoid, "value_at_margin": value}
+            one, other = SHORT(x.astype(kind), **given), USUAL(x.astype(kind), **given)
+            assert one.dtype == other.dtype
+            assert one[:-1].tobytes() == other[:-1].tobytes(), given
+            assert np.array_equal(one, other, equal_nan=True)
+
+
 def test_tolerance_of_arrays_is_dmcontrols():
     x = np.linspace(-2.0, 2.0, 9)
     assert np.array_equal(SHORT(x, (0.0, 1.0), 0.5), USUAL(x, (0.0, 1.0), 0.5))

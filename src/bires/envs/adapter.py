@@ -137,6 +137,8 @@ def from_index(discrete: Any) -> Callable[[np.ndarray], np.ndarray]:
 def from_box(box: Any, protocol: Protocol) -> Callable[[np.ndarray], np.ndarray]:
     """An agent's continuous action is scaled, or not, and shaped."""
     scale, shift = scale_of(box, protocol)
+    if (scale == 1).all() and (shift == 0).all():
+        return lambda action: np.asarray(action.reshape(*action.shape[:-1], *box.shape), box.dtype)
     return lambda action: np.asarray(
         action.reshape(*action.shape[:-1], *box.shape) * scale + shift,
         box.dtype,
