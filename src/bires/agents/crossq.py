@@ -134,7 +134,7 @@ def update(
 ) -> tuple[CrossQLearner, Diagnostics]:
     """Critics, their running means, and the targets where a rule reads them; reports α, too."""
     slope, moments = critic_slope(design, key, state, hyper, batch)
-    critics, seen = improve(slope, state.critics, hyper.own["critic_lr"], alive, BETA_1)
+    critics, seen = improve(slope, state.critics, hyper.own["critic_lr"], alive, partial(descend, beta_1=BETA_1))
     follow = jax.vmap(batchnorm.follow, (0, 0, None))
     new = state._replace(critics=critics, critics_running=follow(state.critics_running, moments, seen.alive))
     if state.target_critics is not None:

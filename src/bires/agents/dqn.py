@@ -12,21 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires.agents.base import (
-    VALUE_BOUND,
-    Agent,
-    AgentSpec,
-    Algorithm,
-    Design,
-    Diagnostics,
-    Hyper,
-    Slope,
-    critic_metrics,
-)
+from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Slope
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import Choices, choices, init_choices
-from bires.agents.optimisers import OPTIMISERS, clip_norm, hard_update, norm
-from bires.agents.slopes import Estimating, rule_slope
+from bires.agents.optimisers import OPTIMISERS, hard_update
+from bires.agents.slopes import Estimating, Trained, improve, rule_slope, with_estimate
 from bires.rules import Ahead, Values
 from bires.types import Setting, Space, Transition
 
@@ -44,13 +34,8 @@ class DQNLearner(NamedTuple):
 
 def init(rng: np.random.Generator, design: Design) -> DQNLearner:
     """The online network, a target equal to it, a fresh optimiser."""
-    begin = OPTIMISERS[design.own["optimiser"]].init
-    online = init_choices(rng, design.space, design.hidden)
-    learner = DQNLearner(online, jax.tree.map(jnp.copy, online), begin(online))
-    if not design.needs.estimated:
-        return learner
-    estimate = init_choices(rng, design.space, design.hidden)
-    return learner._replace(estimate=estimate, estimate_optimiser=begin(estimate))
+    network = with_estimate(lambda: init_choices(rng, design.space, design.hidden), design.needs.estimated)
+    return DQNLearner(network.params, jax.tree.map(jnp.copy, network.params), *network[1:])
 
 
 def pick(q: jax.Array, index: jax.Array) -> jax.Array:
@@ -96,19 +81,12 @@ def update(
 ) -> tuple[DQNLearner, Diagnostics]:
     """The online network; then, every so many updates, the target network: θ⁻ ← θ."""
     slope = gradient(state, hyper, batch, design)
-    seen, length = critic_metrics(alive, slope.pred, slope.delta, slope.eta), norm(slope.gradient)
-    largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
-    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & jnp.isfinite(length)
-    bound, descend = design.own["max_grad_norm"], OPTIMISERS[design.own["optimiser"]].descend
-    found = clip_norm(slope.gradient, length, bound) if bound > 0 else slope.gradient
-    moved, optimiser = descend(found, state.optimiser, state.online, hyper.own["critic_lr"], ok)
-    now = ok & (optimiser.updates % jnp.asarray(hyper.own["target_every"], jnp.int32) == 0)
-    new = state._replace(online=moved, target=hard_update(moved, state.target, now), optimiser=optimiser)
-    if slope.estimate is not None:
-        theirs = clip_norm(slope.estimate, norm(slope.estimate), bound) if bound > 0 else slope.estimate
-        estimate, adapted = descend(theirs, state.estimate_optimiser, state.estimate, hyper.own["critic_lr"], ok)
-        new = new._replace(estimate=estimate, estimate_optimiser=adapted)
-    return new, seen._replace(alive=ok)
+    step, bound = OPTIMISERS[design.own["optimiser"]], design.own["max_grad_norm"]
+    network = Trained(state.online, state.optimiser, state.estimate, state.estimate_optimiser)
+    network, seen = improve(slope, network, hyper.own["critic_lr"], alive, step, bound)
+    now = seen.alive & (network.adam.updates % jnp.asarray(hyper.own["target_every"], jnp.int32) == 0)
+    target = hard_update(network.params, state.target, now)
+    return DQNLearner(network.params, target, *network[1:]), seen
 
 
 def make(design: Design) -> Agent:

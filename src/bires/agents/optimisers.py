@@ -68,15 +68,10 @@ def descend_rmsprop(
     return moved, Averages(mean, square, state.updates + ok)
 
 
-class Optimiser(NamedTuple):
-    """An optimiser by name: its first state, and a step."""
-
-    init: Callable[[Any], Any]
-    descend: Callable[..., tuple[Any, Any]]
-    """gradient, state, parameters, learning rate, ok → parameters, state."""
-
-
-OPTIMISERS = {"adam": Optimiser(init, descend), "rmsprop": Optimiser(init, descend_rmsprop)}
+Descend = Callable[[Any, Any, Any, jax.Array, jax.Array], tuple[Any, Averages]]
+"""A step: gradient, state, parameters, learning rate, ok → parameters, state."""
+OPTIMISERS: dict[str, Descend] = {"adam": descend, "rmsprop": descend_rmsprop}
+"""By name; `init` is the first state of both."""
 
 
 def norm(gradient: Any) -> jax.Array:

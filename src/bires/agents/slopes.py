@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from bires.agents import optimisers
 from bires.agents.base import VALUE_BOUND, Diagnostics, Hyper, Slope, critic_metrics
-from bires.agents.optimisers import Averages, descend
+from bires.agents.optimisers import Averages, Descend, descend
 from bires.rules import Ahead, Needs, Values, least_weight, some
 from bires.types import Params, Transition
 
@@ -30,6 +30,7 @@ class Trained(NamedTuple):
 
     params: Params
     adam: Averages
+    """Those of its optimiser: Adam, or RMSProp."""
     estimate: Params = None
     estimate_adam: Averages | None = None
 
@@ -138,20 +139,31 @@ def estimate_slope(estimating: Estimating, delta: jax.Array) -> Params:
 
 
 def improve(
-    slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array, beta_1: float = optimisers.BETA_1
+    slope: Slope, critic: Trained, rate: jax.Array, alive: jax.Array, step: Descend = descend, bound: float = 0.0
 ) -> tuple[Trained, Diagnostics]:
-    """One step of a critic's optimiser, and of its estimate's, unless something is not finite or too large."""
+    """One step of a critic's optimiser, and of its estimate's, unless something is not finite or too large.
+
+    Gradients are scaled down to the norm ``bound``; 0: never.
+    """
     seen = critic_metrics(alive, slope.pred, slope.delta, slope.eta)
     largest = jnp.maximum(jnp.max(jnp.abs(slope.pred)), jnp.max(jnp.abs(slope.delta)))
-    finite = jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND)
-    ok = alive & finite & reached_first_layer(slope.gradient)
-    params, adam = descend(slope.gradient, critic.adam, critic.params, rate, ok, beta_1)
+    gradient, finite = bounded(slope.gradient, bound)
+    ok = alive & jnp.isfinite(seen.metrics["critic_loss"]) & (largest < VALUE_BOUND) & finite
+    params, adam = step(gradient, critic.adam, critic.params, rate, ok)
     new = critic._replace(params=params, adam=adam)
     if slope.estimate is not None:
-        assert critic.estimate_adam is not None
-        estimate, estimate_adam = descend(slope.estimate, critic.estimate_adam, critic.estimate, rate, ok, beta_1)
+        gradient, _ = bounded(slope.estimate, bound)
+        estimate, estimate_adam = step(gradient, critic.estimate_adam, critic.estimate, rate, ok)
         new = new._replace(estimate=estimate, estimate_adam=estimate_adam)
     return new, seen._replace(alive=ok)
+
+
+def bounded(gradient: Params, bound: float) -> tuple[Params, jax.Array]:
+    """The gradient, scaled down to the norm ``bound`` unless that is 0, and whether it is finite."""
+    if bound == 0:
+        return gradient, reached_first_layer(gradient)
+    length = optimisers.norm(gradient)
+    return optimisers.clip_norm(gradient, length, bound), jnp.isfinite(length)
 
 
 def reached_first_layer(gradient: Any) -> jax.Array:
@@ -159,4 +171,5 @@ def reached_first_layer(gradient: Any) -> jax.Array:
 
     (All uses of the old weights come before this flag, so XLA can write the new ones in place.)
     """
-    return jnp.isfinite(jnp.sum(gradient.layers[0].bias))
+    first, *_ = getattr(gradient, "convolutions", ()) or gradient.layers
+    return jnp.isfinite(jnp.sum(first.bias))
