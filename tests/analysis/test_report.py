@@ -14,7 +14,7 @@ from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
 from bires.analysis.report.write import page as write_page
-from bires.analysis.summary import find, totals_table
+from bires.analysis.summary import find, of_run, rich_table, totals_table
 from bires.cli import main
 from bires.envs.tasks import SHORT
 from bires.errors import UserError
@@ -263,3 +263,51 @@ def test_a_report_of_all_tasks_is_small_and_opens(page, tmp_path):
     for wide in page.locator(".scroll:visible").all():  # no table is cut, and no name wraps
         assert wide.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
     assert all(box["height"] < 32 for box in boxes_of(page, "#table .body > .scroll tbody tr"))
+
+
+def test_kinds_that_differ_in_more_than_eta_keep_looks_of_their_own(tmp_path):
+    """Ten learning rates were ten equal black lines."""
+    config = changed(PAIR, algorithm=("ddpg",), critic_lr=tuple(1e-4 * (i + 1) for i in range(10)))
+    report([make_run(tmp_path / "run", config)], tmp_path / "out", None, "")
+    assert (tmp_path / "out" / "curves.svg").is_file()
+    assert not (tmp_path / "out" / "variants.svg").exists()
+    (panel,) = data_of(tmp_path / "out" / "report.html")["panels"]
+    assert len({(kind["colour"], kind["dash"]) for kind in panel["kinds"]}) == len(panel["kinds"]) == 10
+
+
+def test_a_report_leaves_no_figures_of_an_earlier_one(tmp_path):
+    own = tmp_path / "out" / "auc-mine.txt"
+    report(three_runs(tmp_path / "three"), tmp_path / "out", None, "")
+    own.write_text("kept")
+    assert (tmp_path / "out" / "auc.png").is_file()
+    report([make_run(tmp_path / "one", PAIR)], tmp_path / "out", None, "")
+    assert not list((tmp_path / "out").glob("auc.*"))
+    assert own.read_text() == "kept"
+
+
+def test_figures_that_are_not_of_a_report_are_left_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "auc.png").write_text("mine")
+    report([make_run(tmp_path / "one", PAIR)], tmp_path / "out", None, "")
+    assert (tmp_path / "out" / "auc.png").read_text() == "mine"
+
+
+def test_a_task_that_was_run_several_times_is_named(tmp_path):
+    runs = [make_run(tmp_path / str(batch), changed(PAIR, batch=batch)) for batch in (16, 32)]
+    told: list[str] = []
+    report(runs, tmp_path / "out", None, "", told.append)
+    (note,) = told
+    assert note.startswith("Left out over tasks, where each counts once (summary.csv has all): walker-stand, batch=")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_number_of_a_table_is_cut_off(tmp_path, width):
+    run = make_run(tmp_path / "run", changed(PAIR, algorithm=("ddpg", "bi-res-ddpg"), eta=(0.05, 0.2)))
+    rows, text = of_run(run), io.StringIO()
+    Console(file=text, width=width).print(rich_table(run, rows, width))
+    shown = text.getvalue()
+    assert "…" not in shown
+    for row in rows[1:]:
+        assert row.difference is not None
+        assert f"[{row.difference.low:+.3f}, {row.difference.high:+.3f}]" in shown
+    assert ("AUC ┃" in shown) == (width >= 110)

@@ -79,7 +79,7 @@ def test_steps_of_a_member_and_of_all_are_not_mixed():
 def test_where_not_all_fit_the_first_and_the_best_are_shown():
     *_, returns = lines(numbers(), 100)
     assert returns.startswith("  kind-0-with-a-name(0.0) 0.0  kind-11-with-a-name(1.1) 1100.0")
-    assert returns.endswith("and 10 below")
+    assert returns.endswith("and 10 more")
 
 
 def test_a_search_shows_its_best_trials():
@@ -99,6 +99,22 @@ def test_a_sweep_shows_every_kind_by_what_distinguishes_it():
         "bi-res-ddpg(0.05) tau=0.001": 4.5,
         "bi-res-ddpg(0.05) tau=0.005": 6.5,
     }
+
+
+def test_what_some_kinds_do_not_have_tells_none_apart():
+    settings = {"algorithm": ["ddpg", "res-dyna-ddpg", "mve-ddpg"], "model": "oracle"}
+    found = meter([0.0], **settings).mean_returns(dict.fromkeys(range(6), 0.0))
+    assert list(found) == ["ddpg", "res-dyna-ddpg(0.2)", "mve-ddpg"]
+
+
+def test_the_speed_forgets_the_interval_in_which_updates_were_compiled():
+    clock = [0.0]
+    shown = meter(clock, steps=10_000, warmup=1)
+    shown.numbers(progress(0))
+    clock[0] = 50.0  # compiled, then 100 steps a second
+    shown.numbers(progress(100))
+    clock[0] = 51.0
+    assert shown.numbers(progress(200))["steps_per_second"] == pytest.approx(200)
 
 
 def test_a_quiet_display_prints_nothing(capsys, tmp_path):

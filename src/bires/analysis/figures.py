@@ -79,7 +79,7 @@ def draw_curves(ax: Any, panel: Panel, kinds: Sequence[Curves], look: Styles, ma
             some = slice(round(place * every / len(there)), None, every)
             ax.errorbar(kind.steps[some], mean[some], error[some], fmt="none", ecolor=colour, elinewidth=1.0, alpha=0.8)
     ax.set_xlabel("environment steps")
-    ax.set_ylabel("return")
+    ax.set_ylabel("return (± s.e.)" if any(len(kind.returns) > 1 for kind in there) else "return")
     first = min((int(kind.steps[0]) for kind in there if len(kind.steps)), default=0)
     if panel.end > first:
         margin = 0.03 * (panel.end - first)

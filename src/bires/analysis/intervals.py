@@ -64,12 +64,15 @@ class Estimate:
 
 
 def number(value: float, form: str) -> str:
-    """A number in a Python format, or a dash; percentages of a hundredfold and more are shown as multiples."""
+    """A number in a Python format, or a dash; a zero has no sign, and what is a hundredfold or more is a multiple."""
     if value != value:
         return "–"
     if np.isinf(value):
         return "+∞" if value > 0 else "-∞"
-    return f"{value:+.3g}×" if form.endswith("%") and abs(value) >= 100 else f"{value:{form}}"
+    if form.endswith("%") and abs(value) >= 100:
+        return f"{value:+.3g}×"
+    text = f"{value:{form}}"
+    return text if any(digit in text for digit in "123456789") else text.lstrip("+-")
 
 
 @dataclass(frozen=True)

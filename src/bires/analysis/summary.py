@@ -16,7 +16,7 @@ from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate
 from bires.analysis.statistics import auc
 from bires.analysis.totals import Total, between, totals
-from bires.machine.terminal import printable
+from bires.machine.terminal import console, printable
 from bires.runs.run import Run
 from bires.runs.tables import Table
 
@@ -167,24 +167,32 @@ def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
 
 SHORT_LABEL = 20
 """Labels up to this length stay in one piece on a terminal of 80 columns."""
+WIDE = 110
+"""From so many columns on a number and its interval stand on one line, and the AUC beside them."""
 
 
-def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
-    """The rows as a terminal shows them."""
+def rich_table(run: Run, rows: Sequence[Row], width: int | None = None) -> RichTable:
+    """The rows as a terminal of some width shows them: no number is cut off."""
+    wide = (console().width if width is None else width) >= WIDE
     last, steps = max((row.last_step for row in rows), default=0), run.config.steps
     late = "" if last == steps else f", evaluated last at step {last:,}"
-    table = RichTable(title=f"{printable(run.config.task)}, {steps:,} steps{late}", title_justify="left")
+    title = f"{printable(run.config.task)}, {steps:,} steps{late}"
+    table = RichTable(title=title, title_justify="left", pad_edge=wide)
     short = max((len(row.kind) for row in rows), default=0) <= SHORT_LABEL
     table.add_column("", overflow="fold", no_wrap=short)
-    for name in ("members", "final return", "AUC"):
-        table.add_column(name, justify="right", overflow="fold", no_wrap=short and name == "final return")
     compared = next((row for row in rows if row.difference), None)
+    full = wide or not compared
+    for name in ("members", "final return", "AUC") if full else ("n", "final return"):
+        table.add_column(name, justify="right", overflow="fold", no_wrap=full and short and name == "final return")
     if compared:
         known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
         how = f"95 % intervals, seeds {compared.interval}" if known else "no intervals, which need more seeds"
-        table.caption = f"to the baseline, {how}; scores in units of {compared.scale:.4g}"
-        table.add_column("difference of scores", justify="right")
-        table.add_column("AUC improvement", justify="right")
+        unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
+        nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
+        dash = "; –: no algorithm learned the task" if nobody else ""
+        table.caption = f"to the baseline, {how}; scores in units of {unit}{dash}"
+        for name in ("difference of scores", "AUC improvement"):
+            table.add_column(name if wide else name.replace(" ", "\n", 1), justify="right", no_wrap=True)
     for row in rows:
         early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped", "failed") if getattr(row, name)]
         count = str(row.members) + (f" ({', '.join(early)})" if early else "")
@@ -193,7 +201,8 @@ def rich_table(run: Run, rows: Sequence[Row]) -> RichTable:
             error = "" if row.final_error is None else f" ± {row.final_error:.1f}"
             cells = [f"{row.final_return:.1f}{error}", f"{row.auc:,.0f}"]
         gains = [row.difference.show("+.3f") if row.difference else "", str(row.improvement or "")] if compared else []
-        table.add_row(row.kind, count, *cells, *gains)
+        texts = [*cells, *gains] if full else [cells[0].replace(" ± ", "\n± "), *gains]
+        table.add_row(row.kind, count, *(texts if wide else [text.replace(" [", "\n[") for text in texts]))
     return table
 
 

@@ -60,7 +60,8 @@ def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
     """Panels that may be counted together: of one model and noise; then by kind of task, where there are several."""
     models = dict.fromkeys(model_of(panel) for panel in panels)
     if len(models) > 1:
-        return {f"model={model}": once([p for p in panels if model_of(p) == model]) for model in models}
+        named = {model: f"model={model}" if model else "no planner" for model in models}
+        return {named[model]: once([p for p in panels if model_of(p) == model]) for model in models}
     noises = dict.fromkeys(panel.runs[0].config.disturb for panel in panels)
     if len(noises) > 1:
         return {f"disturb={noise:g}": once([p for p in panels if world_of(p)[1] == noise]) for noise in noises}

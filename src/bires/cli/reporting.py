@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bires.analysis.summary import totals_table
+from bires.analysis.summary import rich_table, totals_table
 from bires.errors import UserError
 from bires.machine.terminal import console, printable
 from bires.runs.run import Run, run_folders
 from bires.studies.reporting import report as write_report
 
 MANY = 20
-"""More totals than this are not printed: they are in the report."""
+"""More rows than this are not printed: they are in the report."""
 
 
 def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = False) -> int:
@@ -23,9 +23,10 @@ def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = Fa
     named = f" --study {study}" if study else ""
     command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
     found = write_report(runs, out, study, command, lambda note: print(printable(note)))
-    compared = [total for total in found.totals if total.interval]
-    if 0 < len(compared) <= MANY:
-        screen = console()
+    compared, screen = [total for total in found.totals if total.interval], console()
+    if len(found.panels) == 1 and len(found.rows) <= MANY:
+        screen.print(rich_table(found.panels[0].runs[0], found.rows))
+    elif 0 < len(compared) <= MANY:
         screen.print(totals_table(compared, screen.width))
     print(f"{printable(out / 'report.html')}, with figures (png, svg, pdf) and tables (csv) beside it")
     return 0

@@ -11,7 +11,7 @@ from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
 from bires.analysis.summary import Found
-from bires.analysis.totals import model_of, once
+from bires.analysis.totals import groups, model_of, once
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
@@ -58,11 +58,14 @@ def state(panels: Sequence[Panel]) -> tuple[str, ...]:
         if not run.finished and (last := int(max(run.evaluations["step"], default=0))) < run.config.steps
     ]
     cut = [panel.title for panel in panels if panel.cut]
+    counted = {id(panel) for group in groups(panels).values() for panel in group}
+    twice = [panel.title for panel in panels if id(panel) not in counted]
     return tuple(
         text
         for text in (
             f"Not finished: {', '.join(halfway)}." if halfway else "",
             f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
+            f"Left out over tasks, where each counts once (summary.csv has all): {'; '.join(twice)}." if twice else "",
         )
         if text
     )

@@ -143,7 +143,9 @@ class Meter:
         if self._last is not None and step > self._last[1]:
             passed = now - self._last[0]
             rate = (step - self._last[1]) / passed
-            kept = math.exp(-passed / MEMORY_S) if self._rate and updating == (self._begun is not None) else 0.0
+            new = updating != (self._begun is not None)
+            compiling = self._begun is not None and self._last[1] == self._begun[1]  # the interval before this one
+            kept = math.exp(-passed / MEMORY_S) if self._rate and not new and not compiling else 0.0
             self._rate = kept * self._rate + (1 - kept) * rate
         self._last = now, step
         count = len(self._members) - len(progress.diverged) - len(progress.stopped) - len(progress.failed)
@@ -181,10 +183,11 @@ class Meter:
 def labels(members: Sequence[Member]) -> dict[int, str]:
     """Member → what its kind is called: by all settings in which members differ, but not by the seed."""
     kinds = trials_of(members)
-    names = [name for name in varied(kinds) if name not in NAMED]
+    rows = [kind.first.row() for kind in kinds]
+    numbered = [name for name in varied(kinds) if name not in NAMED]
+    names = [name for name in numbered if len({row[name] for row in rows} - {None}) > 1]
     found: dict[int, str] = {}
-    for kind in kinds:
-        row = kind.first.row()
+    for kind, row in zip(kinds, rows, strict=True):
         numbers = "".join(f" {name}={row[name]:g}" for name in names if isinstance(row[name], int | float))
         found |= dict.fromkeys((one.member for one in kind.members), kind.first.label + numbers)
     return found
@@ -239,7 +242,7 @@ def some(returns: dict[str, float], room: int) -> list[str]:
     first, *others = returns
     best = [first, *sorted(others, key=lambda name: -returns[name])]
     for count in range(len(best) - 1, 0, -1):
-        shown = [*(named[name] for name in best[:count]), f"and {len(best) - count} below"]
+        shown = [*(named[name] for name in best[:count]), f"and {len(best) - count} more"]
         if len(joined(shown)) <= room:
             return shown
     return [named[first]]

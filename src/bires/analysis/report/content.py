@@ -24,7 +24,7 @@ from bires.settings import config as configs
 LEVELS = np.linspace(0.0, 1.0, 51)
 """Where performance profiles are taken: normalised scores."""
 CROWDED = 8
-"""More kinds of member than this in a panel are spread over one panel per algorithm."""
+"""More kinds of member than this in a panel are spread over one panel per algorithm, if they differ in η alone."""
 FILES = ("evaluations.csv", "members.csv", "metrics.csv", "manifest.json")
 
 
@@ -63,7 +63,7 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
         "notes": list(about.notes),
         "claims": [asdict(claim) | {"value": shown(claim.value)} for claim in about.claims],
         "command": about.command,
-        "panels": [drawn for panel in panels for drawn in panel_data(panel, look)],
+        "panels": [drawn for panel in panels for drawn in panel_data(panel, look, by_eta(panels))],
         "rows": [shown(row) for row in found.rows],
         "totals": [shown(total) for total in found.totals],
         "profiles": profiles(panels, look),
@@ -90,17 +90,19 @@ def shown(record: Any) -> Any:
 
 def looks(panels: Sequence[Panel]) -> Styles:
     """Colours by kind, or by η where there are too many kinds for that."""
-    return eta_styles(panels) if any(crowded(panel) for panel in panels) else styles(panels)
+    return eta_styles(panels) if by_eta(panels) else styles(panels)
 
 
-def crowded(panel: Panel) -> bool:
-    return len(panel.kinds) > CROWDED
+def by_eta(panels: Sequence[Panel]) -> bool:
+    """Whether a panel is crowded, and η alone tells the kinds of an algorithm apart."""
+    told = [len({(kind.algorithm, kind.eta) for kind in panel.kinds}) == len(panel.kinds) for panel in panels]
+    return all(told) and any(len(panel.kinds) > CROWDED for panel in panels)
 
 
-def panel_data(panel: Panel, look: Styles) -> list[dict[str, Any]]:
-    """A panel as one drawing, or one for each algorithm."""
+def panel_data(panel: Panel, look: Styles, split: bool) -> list[dict[str, Any]]:
+    """A panel as one drawing, or ``split`` into one for each algorithm."""
     parts = {panel.title: list(panel.kinds)}
-    if crowded(panel):
+    if split and len(panel.kinds) > CROWDED:
         algorithms = dict.fromkeys(kind.algorithm for kind in panel.kinds)
         parts = {f"{panel.title}, {name}": [k for k in panel.kinds if k.algorithm == name] for name in algorithms}
     steps = panel.kinds[0].steps.tolist() if panel.kinds else []

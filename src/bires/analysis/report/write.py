@@ -16,7 +16,7 @@ from bires.analysis import figures, summary
 from bires.analysis.curves import Panel
 from bires.analysis.intervals import Estimate
 from bires.analysis.names import file_name
-from bires.analysis.report.content import About, content, crowded
+from bires.analysis.report.content import About, by_eta, content
 from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
 from bires.errors import UserError
@@ -41,9 +41,19 @@ def find(panels: Sequence[Panel]) -> Found:
 def write_found(found: Found, out: Path, about: About) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return [page(found, out, about), *tables(found, out, about), *draw(found, out)]
+        earlier = pictures(out) if (out / "report.html").exists() else set()
+        written = [page(found, out, about), *tables(found, out, about), *draw(found, out)]
+        for stale in earlier.difference(written):  # of an earlier report, of other runs perhaps
+            stale.unlink()
+        return written
     except OSError as error:
         raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+
+
+def pictures(out: Path) -> set[Path]:
+    """The figures of a report in a folder."""
+    names = ("curves", "variants", "best", "effects", "auc", "auc-*")
+    return {path for name in names for kind in figures.KINDS for path in out.glob(f"{name}.{kind}")}
 
 
 def page(found: Found, out: Path, about: About) -> Path:
@@ -122,7 +132,7 @@ def draw(found: Found, out: Path) -> list[Path]:
     def paths(name: str) -> list[Path]:
         return [out / f"{name}.{kind}" for kind in figures.KINDS]
 
-    if any(crowded(panel) for panel in panels):
+    if by_eta(panels):
         written = figures.save_variants(panels, *paths("variants"))
         written += figures.save_best(panels, *paths("best")) if figures.has_best(panels) else []
     else:
