@@ -180,3 +180,13 @@ def test_a_name_means_one_rule(tmp_path, monkeypatch):
 def test_unknown_rule_names_the_nearest():
     with pytest.raises(UserError, match=r"Unknown rule 'bii'.*'bi'"):
         rules.get("bii")
+
+
+def test_parts_of_a_population_have_the_same_flags():
+    """Else members would be rounded otherwise beside others, and each part would be compiled for itself."""
+    used = rules.needs([RULES["bi"], RULES["ortho"]])
+    one, other = (rules.stack([RULES[name]] * 2, used) for name in ("bi", "ortho"))
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert one.orthogonal is not None
+    assert one.convergent is None
+    assert rules.stack([RULES["bi"]]).orthogonal is None

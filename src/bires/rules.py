@@ -341,11 +341,16 @@ def load(module: str, name: str) -> None:
         raise UserError(f"{what}; its rules are: {own}.")
 
 
-def stack(rules: Iterable[Rule]) -> Rule:
-    """One rule per member, as arrays: what `jax.vmap` over a population takes apart again."""
+def stack(rules: Iterable[Rule], among: Needs | None = None) -> Rule:
+    """One rule per member, as arrays: what `jax.vmap` over a population takes apart again.
+
+    ``among``: what all rules of the population need. A flag that none of them raises is None, in every part of it
+    alike: parts of a population then run the same program.
+    """
     used = list(rules)
+    known = among or needs(used)
     stacked: Rule = jax.tree.map(lambda *flags: jnp.asarray(flags), *used)
-    unused: dict[str, Any] = {name: None for name in FLAGS[1:] if not any(getattr(rule, name) for rule in used)}
+    unused: dict[str, Any] = {name: None for name in FLAGS[1:] if not getattr(known, name)}
     return replace(stacked, **unused)
 
 

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("split")
 RUNS: dict[str, Any] = {
     "ddpg": (TASK, {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
     "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
+    "rules": (TASK, {"algorithm": "ddpg", "rule": ["bi", "ortho"], "eta": 0.2, "seed": [0, 1]}),
     "oracle": ("reacher-easy", {"algorithm": ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]}),
     "learned": ("pendulum-swingup", {"algorithm": ["ddpg", "dyna-ddpg"], "model": "learned", "model_scale": "small"}),
 }

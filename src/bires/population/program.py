@@ -23,6 +23,7 @@ from bires.planning.models import SCALES
 from bires.population.planners import numbers_of, planning_of
 from bires.population.sizes import require_room
 from bires.population.streams import MODEL
+from bires.rules import Needs
 from bires.settings.config import Config
 from bires.settings.grid import ETAS, Member
 from bires.types import Space
@@ -35,7 +36,7 @@ def hypers(program: Program, members: Sequence[Member]) -> Hyper:
         return jnp.asarray([value or 0.0 for value in values], jnp.float32)
 
     return Hyper(
-        rule=rules.stack(rules.get(member.rule) for member in members),
+        rule=rules.stack((rules.get(member.rule) for member in members), program.needs),
         eta=column(member.eta for member in members),
         gamma=column(member.gamma for member in members),
         own={name: column(member.own[name] for member in members) for name in members[0].own},
@@ -60,13 +61,17 @@ def require_actions(config: Config, space: Space) -> None:
         )
 
 
+def rules_needs(members: Sequence[Member]) -> Needs:
+    """What the rules of some members read and do."""
+    return rules.needs(rules.get(member.rule) for member in members)
+
+
 def make_agent(config: Config, members: Sequence[Member], space: Space) -> Agent:
     """The agent of a population: it computes what the rules of its members read, and no more."""
     agent = config.agent
     require_actions(config, space)
-    needs = rules.needs(rules.get(member.rule) for member in members)
     own = {one.name: config.own[one.name] for one in agent.settings if not one.varies}
-    made = agent.make(Design(space, config.hidden, own, needs))
+    made = agent.make(Design(space, config.hidden, own, rules_needs(members)))
     return normalised(made, space.observation) if config.normalise_observations else made
 
 
@@ -87,6 +92,8 @@ class Program:
     """How models are learned; None: no member plans, or the simulator is the model."""
     normalised: bool = False
     """Whether learners keep the moments of their observations."""
+    needs: Needs | None = None
+    """What the rules of all members read and do."""
 
     @property
     def oracle(self) -> bool:
@@ -134,6 +141,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         planning,
         learning,
         config.normalise_observations,
+        rules_needs(members),
     )
 
 
