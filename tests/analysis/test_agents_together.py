@@ -46,6 +46,16 @@ def test_an_agent_with_two_sizes_keeps_panels_apart(tmp_path):
     assert any("hidden=[32, 32]" in panel.title for panel in panels)
 
 
+def test_panels_of_one_task_have_titles_of_their_own(tmp_path):
+    settings = [("ddpg", 16), ("ddpg", 32), ("sac", 16)]
+    configs = [
+        make_config("walker-run", SHORT | {"algorithm": (a,), "hidden": (32, 32), "batch": b}) for a, b in settings
+    ]
+    titles = [panel.title for panel in collect(make_run(tmp_path / str(i), one) for i, one in enumerate(configs))]
+    assert len(set(titles)) == 3
+    assert titles[2] == "walker-run, batch=16, sac"
+
+
 def test_runs_of_different_protocols_do_not_share_a_panel(tmp_path):
     paper = make_config("walker-run", SHORT | {"algorithm": ("sac",), "protocol": "paper"})
     panels = collect([*runs_of(tmp_path, ("walker-run",), norms=(False,)), make_run(tmp_path / "p", paper)])

@@ -13,6 +13,7 @@ What is not there is handled so, everywhere:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -174,7 +175,7 @@ def joined(groups: Sequence[list[Run]]) -> list[list[Run]]:
 
 
 def distinct_titles(runs: Sequence[Run]) -> list[str]:
-    """The tasks' names, with the settings that distinguish panels of the same task."""
+    """The tasks' names, with the settings, or at last the agent, that distinguish panels of the same task."""
     titles = []
     for run in runs:
         mine = settings_of(run)
@@ -185,7 +186,8 @@ def distinct_titles(runs: Sequence[Run]) -> list[str]:
                 title += printable(f", {name}={mine[name]}")
                 twins = [theirs for theirs in twins if theirs[name] == mine[name]]
         titles.append(title)
-    return titles
+    again = Counter(titles)
+    return [f"{t}, {run.config.agent.name}" if again[t] > 1 else t for t, run in zip(titles, runs, strict=True)]
 
 
 def settings_of(run: Run) -> dict[str, Any]:
