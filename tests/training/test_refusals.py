@@ -38,6 +38,8 @@ def test_workers_are_counted_as_memory(quick, monkeypatch):
         (["--hidden", "100000", "100000"], "--hidden 100000 100000 needs at least 160"),
         (["--batch", "1e9"], "--batch 1000000000 needs at least"),
         (["--algorithm", "td3", "--critics", "1e9"], "--critics 1000000000 needs at least"),
+        (["--algorithm", "crossq", "--critic-width", "10000000"], "--critic-width 10000000 needs at least"),
+        (["--algorithm", "crossq", "--batch", "3e6", "--critic-width", "1e4"], "--batch 3000000 needs at least"),
         (["--algorithm", "dyna-ddpg", "--model", "learned", "--ensemble", "1e9"], "--ensemble 1000000000 needs"),
         (["--eval-episodes", "1e9"], "--eval-episodes was given 1000000000; accepted: whole numbers from 1 to 10000"),
         (["--update-every", "1e12"], "--update-every was given 1000000000000; accepted: whole numbers below 2**31"),
