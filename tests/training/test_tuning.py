@@ -90,7 +90,9 @@ def test_the_printed_command_trains_that_trial(number):
 
 def test_the_printed_command_has_the_trials_planner():
     given = {"algorithm": "ddpg", "planner": ["dyna", "mve"], "steps": 1e5}
-    config = searched(make_config("walker-stand", given), Search(ranges_of({"critic_lr": (1e-4, 1e-2, "log")}), trials=2))
+    config = searched(
+        make_config("walker-stand", given), Search(ranges_of({"critic_lr": (1e-4, 1e-2, "log")}), trials=2)
+    )
     for trial in trials_of(grid.members(config)):
         made: Config = parse(shlex.split(command_of(alone(config, trial)))[1:]).configuration()
         assert {**grid.members(made)[0].row(), "member": 0, "seed": 0} == {**trial.first.row(), "member": 0, "seed": 0}

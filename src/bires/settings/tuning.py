@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -84,13 +84,23 @@ def ranges_of(given: Mapping[str, Sequence[Any]] | Sequence[Sequence[str]]) -> d
     for name, words in rows:
         if name in found:
             raise UserError(f"--range {name} was given twice; give one range for each setting.")
-        found[name] = range_of(name, (words,) if isinstance(words, str | float | int) else tuple(words))
+        if not isinstance(name, str):
+            raise UserError(f"--range was given {name!r}; accepted: the name of a setting, such as {EXAMPLE}.")
+        found[name] = range_of(
+            name, tuple(words) if isinstance(words, Iterable) and not isinstance(words, str) else (words,)
+        )
     return found
 
 
 def split(given: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
+    shape = f"accepted: SETTING LOW HIGH [log], such as {EXAMPLE}."
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UserError(f"--range was given {given!r}; {shape}")
     if not all(given):
-        raise UserError(f"--range was given nothing; accepted: SETTING LOW HIGH [log], such as {EXAMPLE}.")
+        raise UserError(f"--range was given nothing; {shape}")
+    for words in given:
+        if isinstance(words, str) or not isinstance(words, Sequence) or not isinstance(words[0], str):
+            raise UserError(f"--range was given {words!r}; {shape}")
     return [(words[0].lstrip("-").replace("-", "_"), words[1:]) for words in given]
 
 
