@@ -43,6 +43,15 @@ def test_workers_are_counted_as_memory(quick, monkeypatch):
         (["--algorithm", "dyna-ddpg", "--model", "learned", "--ensemble", "1e9"], "--ensemble 1000000000 needs"),
         (["--eval-episodes", "1e9"], "--eval-episodes was given 1000000000; accepted: whole numbers from 1 to 10000"),
         (["--update-every", "1e12"], "--update-every was given 1000000000000; accepted: whole numbers below 2**31"),
+        (["--algorithm", "td3", "--policy-delay", "1e12"], "--policy-delay was given 1000000000000; accepted: whole"),
+        (
+            ["--algorithm", "crossq", "--policy-delay", "1e12"],
+            "--policy-delay was given 1000000000000; accepted: whole",
+        ),
+        (
+            ["--algorithm", "mve-ddpg", "--horizon", "1e6"],
+            "--horizon was given 1000000; accepted: whole numbers from 1 to",
+        ),
         (["--seeds", "1e9"], "--seeds was given 1000000000; accepted: whole numbers from 1 to 100000"),
         (["--eta", *VALUES, "--gamma", *VALUES], "This grid has up to 250000 members"),
     ],

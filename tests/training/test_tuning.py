@@ -67,6 +67,7 @@ def test_trials_are_stopped_at_evaluations_after_the_warm_up():
     assert rungs(100_000, 30_000, 5_000, 3) == (50_000,)
     assert rungs(100, 10, 60, 3) == (60,)
     assert rungs(100, 10, 10, 0) == ()
+    assert rungs(100, 10, 20, 10**9) == rungs(100, 10, 20, 7) == (20, 40, 60)
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -125,5 +125,6 @@ def draw(ranges: Mapping[str, Range], whole: set[str], count: int, seed: int) ->
 def rungs(steps: int, warmup: int, every: int, halvings: int) -> tuple[int, ...]:
     """steps / 2ᵏ, …, steps / 4, steps / 2, each at the next evaluation; those in the warm-up and at the end are left
     out."""
-    found = {math.ceil(steps / 2**k / every) * every for k in range(1, halvings + 1)}
+    useful = min(halvings, steps.bit_length())  # beyond that the first evaluation comes again and again
+    found = {math.ceil(steps / 2**k / every) * every for k in range(1, useful + 1)}
     return tuple(sorted(step for step in found if warmup < step < steps))
