@@ -190,6 +190,28 @@ def test_a_checkpoint_that_is_written_again_is_never_half_removed(tmp_path, monk
     np.testing.assert_array_equal(store.load(0).arrays["a"], np.ones(3))
 
 
+@pytest.mark.parametrize(("error", "kept"), [(PermissionError, True), (FileNotFoundError, False)])
+def test_replay_stays_while_a_checkpoint_cannot_be_read(tmp_path, monkeypatch, error, kept):
+    """A disk that is away for a moment must not cost an older checkpoint its replay."""
+    store = Store(tmp_path)
+    rows = {"rows": np.zeros((1, 5, 2), np.float32)}
+    first = store.save_replay(rows, 0)
+    store.save(Checkpoint(5, {"a": np.zeros(1)}, {}, [first]))
+    second = store.save_replay(rows, 5)
+    read = Path.read_text
+
+    def failing(path, *more):
+        if path.parent.name == "step-000000000005":
+            raise error(path)
+        return read(path, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", failing)
+        store.save(Checkpoint(10, {"a": np.zeros(1)}, {}, [second]))
+    assert (store.path / first.file).exists() == kept
+    assert (store.path / second.file).exists()
+
+
 def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
     """The last line of defence: the replay is looked at when it is loaded."""
     config, store = stopped
