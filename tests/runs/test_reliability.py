@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -393,6 +394,23 @@ def test_a_process_that_lost_its_folder_writes_nothing_more(tmp_path, quick, mon
         begin_or_continue(configured(quick), out, Options(workers=0, cohorts="threads"))
     assert (contents(out), Store(out).steps()) == kept[-1]
     assert (out / ".lock").read_text() == TAKEN
+
+
+def test_members_that_freeze_together_are_recorded_at_once(monkeypatch):
+    """A table is flushed to disk when it is written: a hundred times for a hundred members takes long."""
+    loop: Any = TrainingLoop.__new__(TrainingLoop)
+    said: list[str] = []
+    written: list[dict[int, int]] = []
+    frozen = [[(0, 5, None), (2, 5, None)], [(1, 6, None)]]
+    loop.runner = SimpleNamespace(each=lambda what: frozen)
+    loop.plan = SimpleNamespace(members=[None] * 3)
+    loop.options = Options(say=said.append)
+    loop.diverged, loop.stopped, loop.failed = {}, {}, set()
+    loop.require_ours = lambda: None
+    monkeypatch.setattr(TrainingLoop, "_write_members", lambda self: written.append(dict(self.diverged)))
+    loop._record_frozen()
+    assert written == [{0: 5, 2: 5, 1: 6}]
+    assert [text.rpartition("; ")[2] for text in said] == ["the others go on"] * 2 + ["no member is left"]
 
 
 @pytest.mark.parametrize("algorithm", ["ddpg", pytest.param("dyna-ddpg", marks=pytest.mark.slow)])
