@@ -1,5 +1,7 @@
 """Several agents on one task in one panel, and the figure of many kinds over several tasks."""
 
+import pytest
+
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
 from bires.analysis.report.write import write
@@ -35,6 +37,23 @@ def test_agents_share_the_panel_of_a_task_and_each_has_its_own_baseline(tmp_path
         assert base is not None
         agent = kind.algorithm.removeprefix("bi-res-")
         assert base.label == agent + " layer_norm" * kind.label.endswith("layer_norm")
+
+
+@pytest.mark.parametrize(
+    ("agent", "rules", "base"),
+    [
+        ("ddpg", ("bi", "to"), "bi-res-ddpg(0)"),
+        ("crossq", ("bi", "res", "to"), "res-crossq(0)"),
+        ("crossq", ("bi", "to"), None),
+        ("sac", ("to",), "to-res-sac(0)"),
+    ],
+)
+def test_without_a_baseline_the_same_update_stands_for_it(tmp_path, agent, rules, base):
+    """With η = 0 `bi` and `to` are `td`, and `res` is `online`, CrossQ's."""
+    config = make_config("walker-run", SHORT | {"algorithm": (agent,), "rule": rules, "eta": (0.0, 0.2)})
+    (panel,) = collect([make_run(tmp_path / "a", config)])
+    found = {found.label if (found := panel.base_of(kind)) else None for kind in panel.kinds}
+    assert found == {base}
 
 
 def test_an_agent_with_two_sizes_keeps_panels_apart(tmp_path):

@@ -46,6 +46,21 @@ def test_every_task_has_a_scale_and_its_source(tmp_path, task, scale, given):
     assert (row.scale, row.scale_source) == (scale, "given" if given else "measured")
 
 
+@pytest.mark.parametrize(("rise", "answer"), [(0.0, False), (60.0, True)])
+def test_noise_alone_is_not_learned_where_the_scale_is_measured(tmp_path, rise, answer):
+    """The range of flat, noisy curves is their noise, so 5 % of it is reached by chance."""
+
+    def curve(member, step, steps):
+        noise = np.random.default_rng([member.seed, step, int(member.eta is None)]).normal(0.0, 20.0)
+        return 200.0 + noise + rise * (step > 100)
+
+    found = []
+    for first in range(0, 50, 5):
+        config = changed(PAIR, task="Pendulum-v1", seed=tuple(range(first, first + 5)))
+        found.append(scores.learned(collect([make_run(tmp_path / str(first), config, curve)])[0]))
+    assert found.count(answer) >= 9
+
+
 def test_seeds_are_paired_where_both_have_them(tmp_path):
     """Luck of ±100 that both share does not hide a difference of 15 points."""
     (panel,) = collect([make_run(tmp_path / "a", PAIR, noisy)])

@@ -13,8 +13,8 @@ from bires.agents import optimisers
 from bires.planning import fitting as training
 from bires.planning import models as network
 from bires.planning.models import SCALES, ModelScale
-from bires.population import replay
-from bires.population.program import make_program
+from bires.population import replay, step
+from bires.population.program import hypers, make_program
 from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.types import Space, Transition
@@ -246,3 +246,27 @@ def test_an_update_that_is_not_finite_is_noticed_and_not_taken():
     np.testing.assert_array_equal(found.ensemble.networks.change[0].weight, state.ensemble.networks.change[0].weight)
     _, fine = fit(jnp.asarray(rows))
     assert fine
+
+
+def test_a_model_that_is_not_finite_freezes_only_a_member_that_plans(monkeypatch):
+    config = make_config("Pendulum-v1", {"algorithm": ["ddpg", "mve-ddpg", "dyna-ddpg"], "model": "learned"})
+    members = grid.members(config)
+    program = make_program(config, members, SPACE, 100)
+    count = len(members)
+    monkeypatch.setattr(training, "fit", lambda learning, model, key, memory, alive: (model, alive & False))
+    state = step.CohortState(
+        learner=None,
+        storage=jnp.zeros((count, 100, 1)),
+        observation=jnp.zeros(count),
+        first=jnp.zeros(count),
+        action=jnp.zeros(count),
+        noise=None,
+        key=jnp.zeros((count, 2), jnp.uint32),
+        alive=jnp.ones(count, bool).at[-1].set(False),
+        diverged_at=jnp.full(count, -1),
+        sums=jnp.zeros(count),
+        model=jnp.zeros(count),
+    )
+    found = step.fit(program, state, hypers(program, members), jnp.int32(50))
+    assert found.alive.tolist() == [True, False, False]
+    assert found.diverged_at.tolist() == [-1, 51, -1]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,28 @@ def test_a_checkpoint_that_is_written_again_is_never_half_removed(tmp_path, monk
         store.save(Checkpoint(0, {"a": np.ones(3)}, {}))
     assert store.steps() == [0]
     np.testing.assert_array_equal(store.load(0).arrays["a"], np.ones(3))
+
+
+@pytest.mark.parametrize(("error", "kept"), [(PermissionError, True), (FileNotFoundError, False)])
+def test_replay_stays_while_a_checkpoint_cannot_be_read(tmp_path, monkeypatch, error, kept):
+    """A disk that is away for a moment must not cost an older checkpoint its replay."""
+    store = Store(tmp_path)
+    rows = {"rows": np.zeros((1, 5, 2), np.float32)}
+    first = store.save_replay(rows, 0)
+    store.save(Checkpoint(5, {"a": np.zeros(1)}, {}, [first]))
+    second = store.save_replay(rows, 5)
+    read = Path.read_text
+
+    def failing(path, *more):
+        if path.parent.name == "step-000000000005":
+            raise error(path)
+        return read(path, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", failing)
+        store.save(Checkpoint(10, {"a": np.zeros(1)}, {}, [second]))
+    assert (store.path / first.file).exists() == kept
+    assert (store.path / second.file).exists()
 
 
 def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
@@ -371,6 +394,23 @@ def test_a_process_that_lost_its_folder_writes_nothing_more(tmp_path, quick, mon
         begin_or_continue(configured(quick), out, Options(workers=0, cohorts="threads"))
     assert (contents(out), Store(out).steps()) == kept[-1]
     assert (out / ".lock").read_text() == TAKEN
+
+
+def test_members_that_freeze_together_are_recorded_at_once(monkeypatch):
+    """A table is flushed to disk when it is written: a hundred times for a hundred members takes long."""
+    loop: Any = TrainingLoop.__new__(TrainingLoop)
+    said: list[str] = []
+    written: list[dict[int, int]] = []
+    frozen = [[(0, 5, None), (2, 5, None)], [(1, 6, None)]]
+    loop.runner = SimpleNamespace(each=lambda what: frozen)
+    loop.plan = SimpleNamespace(members=[None] * 3)
+    loop.options = Options(say=said.append)
+    loop.diverged, loop.stopped, loop.failed = {}, {}, set()
+    loop.require_ours = lambda: None
+    monkeypatch.setattr(TrainingLoop, "_write_members", lambda self: written.append(dict(self.diverged)))
+    loop._record_frozen()
+    assert written == [{0: 5, 2: 5, 1: 6}]
+    assert [text.rpartition("; ")[2] for text in said] == ["the others go on"] * 2 + ["no member is left"]
 
 
 @pytest.mark.parametrize("algorithm", ["ddpg", pytest.param("dyna-ddpg", marks=pytest.mark.slow)])

@@ -1,5 +1,6 @@
 """Settings as keywords: which types they may have."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -7,6 +8,12 @@ import bires
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
+
+
+def test_arrays_without_axes_are_numbers():
+    given = {"eta": jnp.float32(0.5), "tau": np.array(0.25), "batch": np.array(8), "seed": jnp.int32(3)}
+    config = make_config("pendulum-swingup", given | {"hidden": (16, 16)})
+    assert (config.eta, config.own["tau"], config.batch, config.seed) == ((0.5,), (0.25,), 8, (3,))
 
 
 def test_numbers_may_be_numpys_and_whole_ones_floats():

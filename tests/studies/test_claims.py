@@ -373,3 +373,12 @@ def test_the_paper_scale_is_the_papers(tmp_path):
     assert (first.steps, first.eval_episodes, first.eval_every, first.protocol) == (10**6, 20, 10**4, "paper")
     (variants,) = plan.jobs("variants", "paper", tmp_path, {})
     assert variants.members == 5 * 7 * 5
+
+
+def test_a_baseline_is_nothing_by_the_tasks_scale(tmp_path):
+    """Returns of 5 · 10⁻⁴ are below 10⁻⁶ of 1000: a ratio to them has no meaning."""
+    config = make_config("walker-stand", {"algorithm": ("ddpg", "bi-res-ddpg"), "seed": (0, 1, 2), "steps": 40})
+    run = make_run(tmp_path / "a", config, lambda member, step, steps: 5e-4 if member.eta is None else 500.0)
+    found = claims.better("bi-res-ddpg(0.05)", "ddpg").measure(collect([run])).value
+    assert found is not None
+    assert found.value == np.inf

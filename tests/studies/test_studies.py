@@ -13,12 +13,15 @@ import bires
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
-from bires.studies import plan
+from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.studies import estimate, plan
 from bires.studies.records import STUDIES
 from bires.studies.reporting import study_of
 from bires.studies.reproducing import Request, as_command
 from bires.studies.run import unfinished
-from tests.helpers import command, typed
+from bires.training.plan import make_plan
+from tests.helpers import TASK, command, typed
 from tests.synthetic import make_run
 
 
@@ -77,6 +80,13 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
     assert "Swimmer" in done.stdout
     assert "all" in done.stdout
     assert not (tmp_path / "out").exists()
+
+
+def test_a_population_with_learned_models_can_be_timed(monkeypatch):
+    monkeypatch.setattr(estimate, "SECONDS", 0.01)
+    given = {"algorithm": "mve-ddpg", "model": "learned", "model_scale": "small", "ensemble": 1, "horizon": 12}
+    config = make_config(TASK, given | {"batch": 8, "hidden": (16, 16)})
+    assert estimate.population_step_seconds(make_plan(config, Options())) > 0.0
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """`bires bench` beside its peers."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import pytest
 from rich.console import Console
 
 from bires.settings.keywords import make_config
-from bires.tools.bench import measure, report
+from bires.settings.options import Options
+from bires.tools.bench import measure, planning, report
+from bires.training.plan import make_plan
 from bires.types import Space
 from tests.helpers import typed
 
@@ -49,6 +53,16 @@ def test_the_delayed_part_of_an_update_counts_for_its_share():
     for delay in (1, 2):
         config = make_config("Pendulum-v1", {"algorithm": "td3", "batch": b, "hidden": (h,), "policy_delay": delay})
         assert measure.update_flops(space, config) == 2 * b * (online + target + step / delay)
+
+
+def test_every_row_of_the_costs_of_planning_can_be_planned(monkeypatch):
+    def planned(config, seconds):
+        make_plan(replace(config, replay=100, steps=1_000), Options())
+        return 1.0
+
+    monkeypatch.setattr(planning, "steps_per_second", planned)
+    rows = planning.step_costs("walker-stand", 1.0, 1)
+    assert [row["model"] for row in rows] == [None, *["oracle"] * 3, *["learned"] * 3]
 
 
 def test_an_agent_without_peers_is_refused():

@@ -67,6 +67,7 @@ def test_trials_are_stopped_at_evaluations_after_the_warm_up():
     assert rungs(100_000, 30_000, 5_000, 3) == (50_000,)
     assert rungs(100, 10, 60, 3) == (60,)
     assert rungs(100, 10, 10, 0) == ()
+    assert rungs(100, 10, 20, 10**9) == rungs(100, 10, 20, 7) == (20, 40, 60)
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -86,6 +87,16 @@ def test_the_printed_command_trains_that_trial(number):
     assert {**theirs[0].first.row(), "member": 0, "seed": 0} == {**trial.first.row(), "member": 0, "seed": 0}
     assert made.env_kwargs == {"a": "b c"}
     assert (made.hidden, made.own["layer_norm"], made.normalise_observations) == ((32, 16), True, True)
+
+
+def test_the_printed_command_has_the_trials_planner():
+    given = {"algorithm": "ddpg", "planner": ["dyna", "mve"], "steps": 1e5}
+    config = searched(
+        make_config("walker-stand", given), Search(ranges_of({"critic_lr": (1e-4, 1e-2, "log")}), trials=2)
+    )
+    for trial in trials_of(grid.members(config)):
+        made: Config = parse(shlex.split(command_of(alone(config, trial)))[1:]).configuration()
+        assert {**grid.members(made)[0].row(), "member": 0, "seed": 0} == {**trial.first.row(), "member": 0, "seed": 0}
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ SETTINGS = (
     Setting("alpha_lr", 1e-3, "Learning rate of the entropy coefficient α; 0: it stays.", low=0.0, varies=True),
     Setting("alpha", 1.0, "The entropy coefficient α at the start.", low=1e-8),
     Setting("target_entropy", -1.0, "The entropy that α is learned for, per number of an action.", varies=True),
-    Setting("policy_delay", 3, "Updates of the critics for each of the actor and of α.", low=1),
+    Setting("policy_delay", 3, "Updates of the critics for each of the actor and of α.", low=1, high=2**31 - 1),
     Setting("critic_width", 1024, "Units in each hidden layer of the critics; --hidden is the actor's.", low=1),
     *(setting for setting in stacked.SETTINGS if setting.name != "layer_norm"),
 )

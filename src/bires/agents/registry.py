@@ -49,6 +49,8 @@ def of_rule(name: str) -> Algorithm | None:
 
 def agent(name: str) -> AgentSpec:
     """The agent of that name, or an error with the nearest names; MODULE:NAME is one of the user's own."""
+    if not isinstance(name, str):
+        raise UserError(f"--agent was given {name!r}; accepted: one name, as text (see `bires list algorithms`).")
     module, _, short = name.rpartition(":")
     agents = load(module) if module else AGENTS
     if short in agents:
@@ -84,6 +86,8 @@ def require_new(spec: AgentSpec, module: str) -> None:
 
 def agent_of(names: tuple[str, ...]) -> AgentSpec:
     """The one agent of all algorithms of a population."""
+    if not names:
+        raise UserError("--algorithm was given no value; give one or more (see `bires list algorithms`).")
     agents = {algorithm(name).agent: name for name in names}
     if len(agents) > 1:
         raise UserError(

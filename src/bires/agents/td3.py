@@ -194,7 +194,7 @@ SETTINGS = (
     Setting("noise", 0.1, "σ of the Gaussian exploration noise.", low=0.0, varies=True),
     Setting("smoothing", 0.2, "σ of the noise on next actions.", low=0.0, varies=True),
     Setting("smoothing_clip", 0.5, "Noise on next actions is clipped to ± this.", low=0.0, varies=True),
-    Setting("policy_delay", 2, "Updates of the critics for each of the actor and the targets.", low=1),
+    Setting("policy_delay", 2, "Updates of the critics for each of the actor and the targets.", low=1, high=2**31 - 1),
     *stacked.SETTINGS,
 )
 

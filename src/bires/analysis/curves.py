@@ -35,12 +35,17 @@ ADDED = ("agent", "variants", "usual", "varied", "label", "curve")
 POOLED = ("task", "algorithm", "rule", *grid.ETAS, "planner", "seed", "log_every", "steps", "gamma", "tuning")
 
 
-def baselines(algorithm: str) -> tuple[str, ...]:
-    """What an algorithm is compared with, the first that is there: with η = 0 these rules are the semi-gradient one."""
-    for spec in registry.AGENTS.values():
-        if algorithm in spec.algorithms or algorithm.endswith(f"-{spec.name}"):
-            return (spec.baseline, f"bi-res-{spec.name}(0)", f"to-res-{spec.name}(0)")
-    return ()
+SAME_AT_ZERO = {"td": ("bi", "to"), "online": ("res",)}
+"""The rule of a baseline → the residual rules that are the same update with η = 0."""
+
+
+def baselines(agent: str) -> tuple[str, ...]:
+    """What an agent's algorithms are compared with, the first that is there."""
+    if agent not in registry.AGENTS:
+        return ()
+    spec = registry.AGENTS[agent]
+    same = SAME_AT_ZERO.get(spec.algorithms[spec.baseline].rule, ())
+    return (spec.baseline, *(f"{registry.named(agent, rule, None)}(0)" for rule in same))
 
 
 def pooled(run: Run) -> set[str]:
@@ -134,7 +139,7 @@ class Panel:
     def base_of(self, kind: Curves) -> Curves | None:
         """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them."""
         there = [base for base in self.kinds if len(base.returns) and base.numbers <= kind.numbers]
-        return next((base for name in baselines(kind.algorithm) for base in there if base.name == name), None)
+        return next((base for name in baselines(kind.agent) for base in there if base.name == name), None)
 
 
 def usual(run: Run) -> dict[str, Any]:

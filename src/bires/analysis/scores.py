@@ -14,7 +14,8 @@ import numpy as np
 
 from bires.agents import registry
 from bires.analysis.curves import Curves, Panel
-from bires.analysis.statistics import matrix
+from bires.analysis.intervals import estimate
+from bires.analysis.statistics import matrix, mean
 from bires.envs.families import is_atari
 from bires.envs.tasks import DMCONTROL, MUJOCO, known_as
 from bires.runs import run as reading
@@ -135,13 +136,20 @@ def warmup_of(panel: Panel) -> int:
 def learned(panel: Panel, agent: str | None = None) -> bool:
     """Whether some kind's mean score, or final performance, is `FLOOR` of the scale above its untrained level.
 
+    A measured scale is the range of the curves themselves, of which noise alone has a large share: there the interval
+    of the rise must lie above 0, too.
+
     ``agent``: only its kinds are asked; another agent may learn what these do not.
     """
-    least, warmup = FLOOR * scale_of(panel).value, warmup_of(panel)
+    scale, warmup = scale_of(panel), warmup_of(panel)
     there = [kind for kind in panel.kinds if kind.returns.size and agent in (None, kind.agent)]
-    return any(
-        float(np.mean(measure(kind) - untrained(kind, warmup))) >= least for kind in there for measure in (score, final)
-    )
+    rises = (measure(kind) - untrained(kind, warmup) for kind in there for measure in (score, final))
+    return any(float(np.mean(rise)) >= FLOOR * scale.value and (scale.given or certain(rise)) for rise in rises)
+
+
+def certain(rise: np.ndarray) -> bool:
+    """Whether the interval of a mean lies above 0; one run has no interval."""
+    return estimate(mean, rise[:, None]).low > 0
 
 
 def values(panel: Panel, kind: Curves) -> tuple[float, float]:

@@ -52,6 +52,7 @@ class Settings(RunSettings, total=False):
     alpha: float
     alpha_lr: Numbers
     critic_lr: Numbers
+    critic_width: int
     critics: int
     double_q: bool
     ensemble: int

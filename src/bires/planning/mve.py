@@ -22,7 +22,7 @@ from bires.planning.base import Imagined, PlannerKind, PlannerSpec, Planning, fo
 from bires.types import Setting, Transition
 
 SETTINGS = (
-    Setting("horizon", 3, "k, the steps that MVE looks ahead.", low=1, varies=True),
+    Setting("horizon", 3, "k, the steps that MVE looks ahead.", low=1, high=1000, varies=True),
     Setting(
         "mve_loss",
         "paper",

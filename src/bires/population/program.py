@@ -113,6 +113,11 @@ class Program:
         return ("imagined_loss", *(["imagined_eta"] if any(use.doubts for use in self.planning.uses) else []))
 
 
+def least_warmup(config: Config) -> int:
+    """The shortest warm-up after which learned models have something to train on."""
+    return fitting.held_out(max(config.own["horizon"])) + 1
+
+
 def make_program(config: Config, members: Sequence[Member], space: Space, capacity: int) -> Program:
     """The program of a population, with what its planners need and no more."""
     require_room(config, space)
@@ -120,15 +125,14 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
     planning = planning_of(config, members, agent)
     learning = None
     if planning is not None and config.own["model"] == "learned":
-        horizon = max(config.own["horizon"])
-        start = max(config.warmup // 2, fitting.held_out(horizon) + 1)
+        start = max(config.warmup // 2, least_warmup(config))
         if config.warmup < start:
             raise UserError(
                 f"--warmup was given {config.warmup}; accepted with learned models: whole numbers from {start}, as "
                 f"these are not trained on the newest {start - 1} transitions."
             )
         scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
-        learning = Learning(space, scale, config.own["ensemble"], horizon, start)
+        learning = Learning(space, scale, config.own["ensemble"], max(config.own["horizon"]), start)
     moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)
     return Program(
         agent,

@@ -23,7 +23,8 @@ def require_room(config: Config, space: Space) -> None:
     layers, models = " ".join(map(str, config.hidden)), (space.observation, *scale.change)
     wanted = {
         f"--hidden {layers}": (COPIES * weights(first_layers(config, space)), "--hidden 256 256"),
-        f"--critics {critics}": (COPIES * critics * weights(first_layers(config, space)), "--critics 2"),
+        **critic_width(config, space),
+        f"--critics {critics}": (COPIES * critics * weights(critic_layers(config, space)), "--critics 2"),
         f"--batch {config.batch}": (batch_bytes(config, space), "--batch 256"),
         f"--ensemble {ensemble}": (COPIES * ensemble * weights(models) if plans(config) else 0, "--ensemble 5"),
     }
@@ -38,7 +39,22 @@ def require_room(config: Config, space: Space) -> None:
 def batch_bytes(config: Config, space: Space) -> int:
     """About what an update of one member takes beside its weights: a batch, and its values in each layer and back."""
     row = 2 * space.observation * space.dtype.itemsize + 4 * (space.action + 2)
-    return config.batch * (row + 8 * sum(config.hidden))
+    return config.batch * (row + 8 * max(sum(config.hidden), sum(critic_layers(config, space)[1:])))
+
+
+def critic_width(config: Config, space: Space) -> dict[str, tuple[int, str]]:
+    """What critics with a width of their own need; nothing where they have the layers of --hidden."""
+    if "critic_width" not in config.own:
+        return {}
+    needed = COPIES * weights(critic_layers(config, space))
+    return {f"--critic-width {config.own['critic_width']}": (needed, "--critic-width 1024")}
+
+
+def critic_layers(config: Config, space: Space) -> tuple[int, ...]:
+    """The sizes of a critic's layers: CrossQ's have a width of their own."""
+    if "critic_width" not in config.own:
+        return first_layers(config, space)
+    return (space.observation + space.action, *(config.own["critic_width"],) * len(config.hidden))
 
 
 def first_layers(config: Config, space: Space) -> tuple[int, ...]:

@@ -180,7 +180,7 @@ def advance(
     state, first, going = take(program, host, state, hyper, clock, due)
     if program.learning is not None and due is not True:
         idle = (clock >= program.learning.start) & ~jnp.asarray(due)
-        state = when(idle, lambda state: fit(program, state, clock), state)
+        state = when(idle, lambda state: fit(program, state, hyper, clock), state)
     keys = jax.vmap(lambda key: stream(key, STEP, clock))(state.key)
     if due is not False:
         keys = jnp.where(due, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), keys)
@@ -251,7 +251,7 @@ def improve(
 ) -> CohortState:
     """Sample and update; models first, where they are learned."""
     if program.learning is not None:
-        state = fit(program, state, clock)
+        state = fit(program, state, hyper, clock)
     due = delayed_due(program, clock)
 
     def update(
@@ -307,13 +307,16 @@ def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortSta
     return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
 
 
-def fit(program: Program, state: CohortState, clock: jax.Array) -> CohortState:
+def fit(program: Program, state: CohortState, hyper: Hyper, clock: jax.Array) -> CohortState:
+    """Trains the models. One that is not finite freezes its member, if the member plans with it."""
     learning = program.learning
     assert learning is not None
+    assert hyper.planning is not None
+    planning = jnp.any(jnp.stack(list(hyper.planning.uses.values())), axis=0)
 
     def one(key: jax.Array, storage: jax.Array, model: Any, alive: jax.Array) -> tuple[Any, jax.Array]:
         memory = fitting.Memory(partial(replay.at, program.space, storage), program.capacity, clock)
         return fitting.fit(learning, model, stream(key, MODEL, clock), memory, alive)
 
-    fitted, alive = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
-    return noticed(state, alive, clock)._replace(model=fitted)
+    fitted, finite = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
+    return noticed(state, state.alive & (finite | ~planning), clock)._replace(model=fitted)

@@ -247,6 +247,8 @@ class Store:
         for step in self.steps():
             try:
                 needed |= {segment["file"] for segment in self._meta(self.path / f"step-{step:012d}")["replay"]}
+            except UnreadableCheckpoint:
+                return  # it may be whole, and nobody knows now which files it needs
             except CorruptCheckpoint:
                 continue
         for path in self.path.glob("replay-*"):

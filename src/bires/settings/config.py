@@ -268,7 +268,13 @@ def require_one(name: str, value: Any) -> None:
         )
 
 
+def plain(value: Any) -> Any:
+    """A value that is an array without axes as Python's; others as they are."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
 def several(value: Any) -> Iterable[Any]:
+    value = plain(value)
     return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
 
 
@@ -286,7 +292,8 @@ def bounded(setting: Setting, value: Any) -> Any:
 
 
 def proper(name: str, value: Any, kind: Any) -> Any:
-    """One value, converted to its type; whole numbers may be written 1e6, and NumPy's numbers are accepted."""
+    """One value, converted to its type; whole numbers may be written 1e6, and NumPy's and JAX's are accepted."""
+    value = plain(value)
     number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         if number and (kind is float or (kind is int and float(value).is_integer())):

@@ -147,7 +147,8 @@ def single(config: Config, own: Mapping[str, Any]) -> dict[str, Any]:
 
 def command_of(config: Config) -> str:
     """The `bires train` that has this configuration: its settings that are not the defaults."""
-    usual = configs.to_json(Config(config.task, algorithm=config.algorithm, planner=config.planner))
+    # The planner decides which settings there are; it is not a default itself.
+    usual = configs.to_json(Config(config.task, algorithm=config.algorithm, planner=config.planner)) | {"planner": []}
     words = ["bires", "train", config.task, "--algorithm", *config.algorithm]
     for name, value in configs.to_json(config).items():
         if name not in ("task", "algorithm", "tuning") and value != usual.get(name):

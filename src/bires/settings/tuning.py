@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -84,13 +84,23 @@ def ranges_of(given: Mapping[str, Sequence[Any]] | Sequence[Sequence[str]]) -> d
     for name, words in rows:
         if name in found:
             raise UserError(f"--range {name} was given twice; give one range for each setting.")
-        found[name] = range_of(name, (words,) if isinstance(words, str | float | int) else tuple(words))
+        if not isinstance(name, str):
+            raise UserError(f"--range was given {name!r}; accepted: the name of a setting, such as {EXAMPLE}.")
+        found[name] = range_of(
+            name, tuple(words) if isinstance(words, Iterable) and not isinstance(words, str) else (words,)
+        )
     return found
 
 
 def split(given: Sequence[Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
+    shape = f"accepted: SETTING LOW HIGH [log], such as {EXAMPLE}."
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UserError(f"--range was given {given!r}; {shape}")
     if not all(given):
-        raise UserError(f"--range was given nothing; accepted: SETTING LOW HIGH [log], such as {EXAMPLE}.")
+        raise UserError(f"--range was given nothing; {shape}")
+    for words in given:
+        if isinstance(words, str) or not isinstance(words, Sequence) or not isinstance(words[0], str):
+            raise UserError(f"--range was given {words!r}; {shape}")
     return [(words[0].lstrip("-").replace("-", "_"), words[1:]) for words in given]
 
 
@@ -115,5 +125,6 @@ def draw(ranges: Mapping[str, Range], whole: set[str], count: int, seed: int) ->
 def rungs(steps: int, warmup: int, every: int, halvings: int) -> tuple[int, ...]:
     """steps / 2ᵏ, …, steps / 4, steps / 2, each at the next evaluation; those in the warm-up and at the end are left
     out."""
-    found = {math.ceil(steps / 2**k / every) * every for k in range(1, halvings + 1)}
+    useful = min(halvings, steps.bit_length())  # beyond that the first evaluation comes again and again
+    found = {math.ceil(steps / 2**k / every) * every for k in range(1, useful + 1)}
     return tuple(sorted(step for step in found if warmup < step < steps))

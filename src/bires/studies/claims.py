@@ -157,7 +157,8 @@ def compared(
             return NO_DATA
         if by_sign and len(pairs) > 1:
             return mean_difference(pairs, judge)
-        score = scores.compared(totals.curves_of(pairs), scores.score)
+        units = [scores.scale_of(panel).value for panel, _, _ in pairs]  # what counts as nothing is a share of it
+        score = scores.compared(totals.curves_of(pairs), scores.score, units)
         several = statistics.improvement if len(pairs) == 1 else statistics.average_improvement
         found = several(score.base, score.other, score.paired)
         told = not once_learned or all(scores.learned(panel, kind.agent) for panel, _, kind in pairs)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bires.envs.slots import TRAIN, episode_seed
+from bires.population.program import least_warmup
 from bires.runs.folder import Folder
 from bires.settings import config as configs
 from bires.settings.options import Cohorts, Options, Progress, Stopped
@@ -95,14 +96,15 @@ def environment_seconds(plan: Plan) -> float:
 
 def population_step_seconds(plan: Plan) -> float:
     """Seconds of one step of the whole population with its updates, timed in a temporary run."""
+    warmup = least_warmup(plan.config)
     short = replace(
-        plan.config, steps=10_000, warmup=10, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
+        plan.config, steps=10_000, warmup=warmup, eval_every=10_000, eval_episodes=1, replay=10_000, log_every=10
     )
     cohorts: Cohorts = "processes" if plan.processes else "threads"
     seen: list[tuple[int, float]] = []
 
     def note(progress: Progress) -> None:
-        if progress.step >= 20:  # by then everything is compiled
+        if progress.step >= warmup + 10:  # by then everything is compiled
             seen.append((progress.step, time.perf_counter()))
 
     def enough() -> bool:

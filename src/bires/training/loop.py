@@ -188,12 +188,15 @@ class TrainingLoop:
 
     def _record_frozen(self) -> None:
         """Records members that froze. When an environment's failure froze the last, the run ends with its traceback."""
-        for member, step, text in (frozen for part in self.runner.each(Cohort.take_frozen) for frozen in part):
-            self.diverged[member] = step
-            self.failed |= {member} if text is not None else set()
-            self.require_ours()
-            self._write_members()
-            last = len(self.gone) == len(self.plan.members)
+        frozen = [one for part in self.runner.each(Cohort.take_frozen) for one in part]
+        if not frozen:
+            return
+        self.diverged |= {member: step for member, step, _ in frozen}
+        self.failed |= {member for member, _, text in frozen if text is not None}
+        self.require_ours()
+        self._write_members()
+        for number, (member, step, text) in enumerate(frozen, 1):
+            last = self._all_out and number == len(frozen)
             rest = "no member is left" if last else "the others go on"
             if text is None:
                 self.options.say(f"member {member} diverged at step {step}; {rest}")

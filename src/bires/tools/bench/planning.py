@@ -14,12 +14,15 @@ from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.slots import Layout
 from bires.machine import hardware
 from bires.planning import models as network
+from bires.planning.fitting import HELD_OUT
 from bires.planning.models import ModelScale
 from bires.settings.config import Config
 from bires.tools.bench import measure
 from bires.types import Space, Transition
 
 ALGORITHMS = ("dyna-ddpg", "res-dyna-ddpg", "mve-ddpg")
+WARMUP = HELD_OUT + 1
+"""The shortest that learned models allow."""
 ROWS = 256
 """States that the oracle starts from, one after another."""
 
@@ -126,11 +129,12 @@ def model_updates(space: Space, scale: ModelScale, seconds: float) -> float:
 def step_costs(task: str, seconds: float, members: int) -> list[dict[str, Any]]:
     """Time of a whole training step, environments included, as a multiple of DDPG's."""
     seeds = tuple(range(members))
-    plain = steps_per_second(Config(task, algorithm=("ddpg",), seed=seeds, warmup=1), seconds)
+    plain = steps_per_second(Config(task, algorithm=("ddpg",), seed=seeds, warmup=WARMUP), seconds)
     rows: list[dict[str, Any]] = [{"algorithm": "ddpg", "model": None, "steps_per_second": plain, "times_ddpg": 1.0}]
     for model in ("oracle", "learned"):
         for name in ALGORITHMS:
-            config = Config(task, algorithm=(name,), seed=seeds, warmup=1, own={"model": model, "model_scale": "small"})
+            own = {"model": model, "model_scale": "small"}
+            config = Config(task, algorithm=(name,), seed=seeds, warmup=WARMUP, own=own)
             rate = steps_per_second(config, seconds)
             rows.append({"algorithm": name, "model": model, "steps_per_second": rate, "times_ddpg": plain / rate})
     return rows
