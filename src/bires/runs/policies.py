@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -72,7 +73,9 @@ def newest_checkpoint(path: Path) -> Checkpoint:
             return store.load(step, with_replay=False)
         except CorruptCheckpoint as error:
             problem = str(error)
-    raise UserError(f"{path} has no readable checkpoint ({problem}). Train it first: `bires resume {path}`.")
+    raise UserError(
+        f"{path} has no readable checkpoint ({problem}). Train it first: `bires resume {shlex.quote(str(path))}`."
+    )
 
 
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:

@@ -19,6 +19,7 @@ from bires.errors import UserError
 from bires.machine.terminal import printable
 from bires.runs.folder import write_whole
 from bires.runs.run import Run
+from bires.runs.trust import resume_command
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.grid import Member
@@ -81,7 +82,8 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
     own = run.evaluations
     rows = list(own.where(own["member"] == member).rows())
     if not rows:
-        raise UserError(f"Member {member} of {run.path} was never evaluated. Train on: `bires resume {run.path}`.")
+        command = resume_command(run.path, run.manifest["config"])
+        raise UserError(f"Member {member} of {run.path} was never evaluated. Train on: {command}.")
     label = labelled([run])[0][member]["label"]
     kind = next(kind for kind in panels[0].kinds if kind.label == label)
     final = estimate(statistics.mean, scores.final(kind)[:, None])
