@@ -219,6 +219,11 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, qui
     assert "finished" in said[0]
     with pytest.raises(bires.UserError, match=r"(?s)another configuration.*batch: 8 there, 16 now"):
         bires.train(TASK, out=out, **(quick | {"batch": 16}))
+    with pytest.raises(bires.UserError, match=rf"To make that run longer: `bires resume {out} --steps 90`\."):
+        bires.train(TASK, out=out, **(quick | {"steps": 90}))
+    for other in ({"steps": 50}, {"steps": 90, "batch": 16}):  # neither can be had by going on
+        with pytest.raises(bires.UserError, match=r"to continue that run\.$"):
+            bires.train(TASK, out=out, **(quick | other))
     assert contents(out) == before
 
 
