@@ -41,6 +41,14 @@ def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
     assert len(runs.commit() or "") == 40
 
 
+def test_evaluations_can_be_grouped_by_kind_without_losing_the_baseline(copied):
+    run = copied(algorithm=("ddpg", "bi-res-ddpg"), eta=0.05, eta_end=0, eta_until=50)
+    table, again = run.evaluations, run.evaluate(episodes=1, workers=0)
+    assert [again["kind"][member] for member in table["member"]] == table["kind"].tolist()
+    assert set(table["kind"]) == {"ddpg", "bi-res-ddpg(0.05→0)"}
+    assert "kind" not in (run.path / "evaluations.csv").read_text().splitlines()[0]
+
+
 def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
     policy = run.policy(member=0)

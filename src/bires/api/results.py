@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bires.analysis import figures, summary, trials
 from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
@@ -16,6 +18,7 @@ from bires.runs import run as reading
 from bires.runs.policies import Policy
 from bires.runs.tables import Table
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.options import Source, Target
 from bires.studies import reporting
 from bires.tools import evaluating, exporting, video
@@ -33,6 +36,20 @@ class Run(reading.Run):
     def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
         """``trust``: what the run names is used: modules (MODULE:NAME), whose code runs, and text in env_kwargs."""
         super().__init__(folder("path", path), trust)
+
+    @property
+    def evaluations(self) -> Table:
+        """One row per member and evaluation, with the member's columns beside it.
+
+        ``kind`` is what figures call such members, as in `bi-res-ddpg(0.05)`: group by it to keep the baseline, which
+        has no η.
+        """
+        table = super().evaluations
+        kinds = [
+            grid.label(row["algorithm"], row["eta"], row.get("planning_eta"), end=row.get("eta_end"))
+            for row in table.rows()
+        ]
+        return Table({**table, "kind": np.array(kinds, dtype=object)})
 
     @as_typed
     def policy(self, member: int, step: int | None = None) -> Policy:
