@@ -163,6 +163,11 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.report(run, study="linear"), "type `bires reproduce linear`"),
         (lambda run: FRONT.export(run, to="excel"), "^to was given 'excel'; accepted: tensorboard, wandb"),
         (lambda run: FRONT.play(run, episode=-1), "^episode was given -1"),
+        (lambda run: FRONT.train("Pendulum-v1", verbose=1), "^verbose is not a setting here: .*quiet=True"),
+        (lambda run: FRONT.train(["A", "B"]), r"one task, as text. For several: bires\.train_each"),
+        (lambda run: FRONT.compare("Pendulum-v1", agent="bi-res-sac"), "; agent='sac' trains sac and bi-res-sac"),
+        (lambda run: FRONT.compare("Pendulum-v1", agent="bi-res-sax"), "^Unknown agent 'bi-res-sax'"),
+        (lambda run: FRONT.tune("Pendulum-v1"), r'such as ranges=\{"critic_lr": \(1e-4, 1e-2, "log"\)\}'),
     ],
 )
 def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, monkeypatch):
@@ -182,6 +187,10 @@ def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, mon
         ("such as --hidden 400 300.", "such as hidden=(400, 300)."),
         ("Cannot write to --out a/b (No space). Give", "Cannot write to out='a/b' (No space). Give"),
         ("Give another --out, or use --keep-going to train on", "Give another out, or use keep_going=True to train on"),
+        ("such as --range critic_lr 1e-4 1e-2 log.", 'such as ranges={"critic_lr": (1e-4, 1e-2, "log")}.'),
+        ("--range critic_lr was given twice", "ranges['critic_lr'] was given twice"),
+        ("--range was given nothing", "ranges was given nothing"),
+        ("; --quiet prints nothing", "; quiet=True prints nothing"),
         ("type `bires resume x --steps 3`", "type `bires resume x --steps 3`"),
     ],
 )
