@@ -246,6 +246,8 @@ def test_tables_have_every_evaluation_and_the_manifest_the_settings(tmp_path, qu
     assert ",".join(header) == columns
     manifest = json.loads((run.path / "manifest.json").read_text())
     assert manifest["config"]["task"] == "pendulum-swingup"
+    assert manifest["id"] == "dm_control/pendulum-swingup-v0"
+    assert run.policy(0).network().about["id"] == manifest["id"]
     assert manifest["versions"]["jax"]
     action = run.policy(0)(np.zeros(3))
     assert action.shape == (1,)

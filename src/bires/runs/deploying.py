@@ -33,7 +33,7 @@ class Deployed:
 
     arrays: dict[str, np.ndarray]
     about: dict[str, str]
-    """Text: format, task, algorithm, member, seed, step, actions (continuous or discrete), layers, start (the first
+    """Text: format, task, id, algorithm, member, seed, step, actions (continuous or discrete), layers, start (the first
     choice's number)."""
 
     @property

@@ -43,7 +43,7 @@ class Policy:
     network: Callable[[], Deployed]
     """The policy as plain arrays; an error if it cannot be saved."""
     about: Mapping[str, str]
-    """Whose it is: `task`, `algorithm`, `member`, `seed`, `step`."""
+    """Whose it is: `task`, `id` (Gymnasium's), `algorithm`, `member`, `seed`, `step`."""
 
     def __call__(self, observation: Any) -> np.ndarray:
         return self.act(observation)
@@ -148,7 +148,7 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
     mine = grid.members(config)[int(member)]
-    about = {"task": config.task, "algorithm": mine.label, "step": str(checkpoint.step)}
+    about = {"task": config.task, "id": recipe_of(config).id, "algorithm": mine.label, "step": str(checkpoint.step)}
     about |= {"member": str(mine.member), "seed": str(mine.seed)}
     return Policy(policy, lambda: deployed(learner, environment, policy, about), about)
 

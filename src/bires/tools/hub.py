@@ -23,6 +23,7 @@ from bires.runs.trust import resume_command
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.grid import Member
+from bires.settings.recipes import recipe_of
 from bires.tools import video
 
 COPIED = ("manifest.json", "members.csv", "evaluations.csv")
@@ -125,6 +126,8 @@ def card(found: Card) -> str:
     """The card: metadata that hubs read, then what people read."""
     run, row = found.run, found.row
     task, own = printable(run.config.task), grid.members(run.config)[found.member]
+    name = printable(recipe_of(run.config).id)
+    meant = "" if task.endswith(name) else f" (`{name}`)"
     mean = f"{row['return_mean']:.2f} +/- {row['return_std']:.2f}"
     about = {
         "library_name": "bires",
@@ -150,8 +153,8 @@ def card(found: Card) -> str:
     lines = [
         f"---\n{head}\n---\n",
         f"# {found.label} on {task}\n",
-        f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) after "
-        f"{found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
+        f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) for {task}{meant} "
+        f"after {found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
         "| | return |\n|---|---|",
         f"| {whose}, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
         f"{mean} |",
