@@ -105,10 +105,12 @@ def longer(run: Run) -> bool:
 
 
 def settings_of(run: Run, member: Member) -> dict[str, Any]:
-    """The settings of a run, with one member's values of those that vary."""
+    """One member's values of all settings that it uses."""
     own, shared = member.row(), configs.to_json(run.config)
-    shared.pop("tuning", None)
-    return {name: own[name] if own.get(name) is not None else value for name, value in shared.items()}
+    unused = {"tuning", *grid.ETAS} - own.keys() | {name for name, value in own.items() if value is None}
+    if member.planner is None:
+        unused |= {one.name for one in run.config.planner_settings}
+    return {name: own.get(name, value) for name, value in shared.items() if name not in unused}
 
 
 def film(run: Run, member: int, out: Path, say: Callable[[str], object]) -> str | None:
