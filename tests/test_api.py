@@ -203,7 +203,8 @@ def test_completion_finds_every_setting_of_a_run():
         names = inspect.signature(function).parameters
         assert {*configs.types(), "seeds"} - {"task"} <= set(names)
         assert not {"args", "kwargs"} & set(names)
-    assert set(bires.__all__) <= set(dir(bires))
+    assert {name for name in dir(bires) if not name.startswith("__")} == set(bires.__all__)
+    assert "__version__" in dir(bires)
 
 
 def test_the_typed_keywords_are_the_settings_there_are():

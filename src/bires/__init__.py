@@ -72,8 +72,8 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What completion offers."""
-    return sorted({*globals(), *__all__})
+    """What completion offers: what this module imports for itself is not for users."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> Any:
