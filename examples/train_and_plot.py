@@ -24,7 +24,7 @@ run = bires.train(
 )
 
 table = run.evaluations  # one row per member and evaluation
-kinds = np.array([f"{a} {e}" for a, e in zip(table["algorithm"], table["eta"], strict=True)])
+kinds = table["kind"]  # such as ddpg or bi-res-ddpg(0.05)
 figure, axes = plt.subplots()
 for kind in dict.fromkeys(kinds.tolist()):
     chosen = kinds == kind

@@ -41,6 +41,14 @@ def test_a_commit_is_named_only_where_it_is_the_sources(tmp_path, monkeypatch):
     assert len(runs.commit() or "") == 40
 
 
+def test_evaluations_can_be_grouped_by_kind_without_losing_the_baseline(copied):
+    run = copied(algorithm=("ddpg", "bi-res-ddpg"), eta=0.05, eta_end=0, eta_until=50)
+    table, again = run.evaluations, run.evaluate(episodes=1, workers=0)
+    assert [again["kind"][member] for member in table["member"]] == table["kind"].tolist()
+    assert set(table["kind"]) == {"ddpg", "bi-res-ddpg(0.05→0)"}
+    assert "kind" not in (run.path / "evaluations.csv").read_text().splitlines()[0]
+
+
 def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
     policy = run.policy(member=0)
@@ -155,6 +163,11 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.report(run, study="linear"), "type `bires reproduce linear`"),
         (lambda run: FRONT.export(run, to="excel"), "^to was given 'excel'; accepted: tensorboard, wandb"),
         (lambda run: FRONT.play(run, episode=-1), "^episode was given -1"),
+        (lambda run: FRONT.train("Pendulum-v1", verbose=1), "^verbose is not a setting here: .*quiet=True"),
+        (lambda run: FRONT.train(["A", "B"]), r"one task, as text. For several: bires\.train_each"),
+        (lambda run: FRONT.compare("Pendulum-v1", agent="bi-res-sac"), "; agent='sac' trains sac and bi-res-sac"),
+        (lambda run: FRONT.compare("Pendulum-v1", agent="bi-res-sax"), "^Unknown agent 'bi-res-sax'"),
+        (lambda run: FRONT.tune("Pendulum-v1"), r'such as ranges=\{"critic_lr": \(1e-4, 1e-2, "log"\)\}'),
     ],
 )
 def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, monkeypatch):
@@ -174,6 +187,10 @@ def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, mon
         ("such as --hidden 400 300.", "such as hidden=(400, 300)."),
         ("Cannot write to --out a/b (No space). Give", "Cannot write to out='a/b' (No space). Give"),
         ("Give another --out, or use --keep-going to train on", "Give another out, or use keep_going=True to train on"),
+        ("such as --range critic_lr 1e-4 1e-2 log.", 'such as ranges={"critic_lr": (1e-4, 1e-2, "log")}.'),
+        ("--range critic_lr was given twice", "ranges['critic_lr'] was given twice"),
+        ("--range was given nothing", "ranges was given nothing"),
+        ("; --quiet prints nothing", "; quiet=True prints nothing"),
         ("type `bires resume x --steps 3`", "type `bires resume x --steps 3`"),
     ],
 )
@@ -186,7 +203,8 @@ def test_completion_finds_every_setting_of_a_run():
         names = inspect.signature(function).parameters
         assert {*configs.types(), "seeds"} - {"task"} <= set(names)
         assert not {"args", "kwargs"} & set(names)
-    assert set(bires.__all__) <= set(dir(bires))
+    assert {name for name in dir(bires) if not name.startswith("__")} == set(bires.__all__)
+    assert "__version__" in dir(bires)
 
 
 def test_the_typed_keywords_are_the_settings_there_are():

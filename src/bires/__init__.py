@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bires.api.results import evaluate as evaluate
     from bires.api.results import export as export
     from bires.api.results import load as load
+    from bires.api.results import load_policy as load_policy
     from bires.api.results import play as play
     from bires.api.results import report as report
     from bires.api.studies import Reproduction as Reproduction
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     **dict.fromkeys(("compare", "resume", "train"), "bires.api.training"),
-    **dict.fromkeys(("Report", "Run", "evaluate", "export", "load", "play", "report"), "bires.api.results"),
+    **dict.fromkeys(
+        ("Report", "Run", "evaluate", "export", "load", "load_policy", "play", "report"), "bires.api.results"
+    ),
     **dict.fromkeys(("Reproduction", "reproduce"), "bires.api.studies"),
     "train_each": "bires.api.tasks",
     "Evaluation": "bires.training.callbacks",
@@ -56,6 +59,7 @@ __all__ = [
     "evaluate",
     "export",
     "load",
+    "load_policy",
     "play",
     "report",
     "reproduce",
@@ -68,8 +72,8 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What completion offers."""
-    return sorted({*globals(), *__all__})
+    """What completion offers: what this module imports for itself is not for users."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> Any:

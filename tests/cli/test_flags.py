@@ -1,6 +1,7 @@
 """Flags: help shows what will be, and names of other libraries are answered with ours."""
 
 import ast
+import io
 import re
 from collections import Counter
 from dataclasses import fields, is_dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bires
-from bires.cli import parse
+from bires.cli import TaskFirst, parse
 from bires.cli.flags import Selection
 from bires.cli.groups import GROUPS, with_groups
 from bires.cli.output import Output
@@ -73,6 +74,17 @@ def test_help_has_the_groups_that_a_user_looks_for():
     assert found == ["population", "run", "agent", "planning", "environment", "machine"]
     assert "None" not in said
     assert "search options" in typed("tune", "--help").stdout
+
+
+@pytest.mark.parametrize("words", [["train"], ["compare"], ["tune"], ["train", "CartPole-v1"]])
+def test_help_shows_the_order_that_is_accepted(words):
+    assert typed(*words, "--help").stdout.startswith(f"usage: bires {words[0]} TASK [options]\n")
+
+
+def test_help_on_a_terminal_shows_that_order_too():
+    out = io.StringIO()
+    TaskFirst(out).write("\x1b[1musage:\x1b[0m\x1b[m \x1b[0m\x1b[mbires\x1b[0m train\x1b[0m [-h] \x1b[1mTASK\x1b[0m")
+    assert out.getvalue() == "\x1b[1musage:\x1b[0m\x1b[m bires train TASK [options]"
 
 
 def test_of_a_flag_that_is_typed_twice_the_last_counts():

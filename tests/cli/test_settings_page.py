@@ -1,5 +1,6 @@
 """docs/settings.md and `bires list` say what the registries say."""
 
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -76,6 +77,7 @@ def test_algorithms_are_listed_by_agent():
 
 def test_everything_lists_every_list():
     assert all(f"\n{name}\n" in "\n" + listing("all") for name in LISTS)
+    assert re.search(r"continuous actions \(DDPG, TD3, SAC, CrossQ.*\) or discrete ones \(DQN", listing("tasks"))
 
 
 @pytest.mark.parametrize(

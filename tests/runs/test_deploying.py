@@ -50,6 +50,60 @@ def test_the_reader_on_the_page_has_ten_lines():
 
 
 @pytest.mark.parametrize("algorithm", EACH)
+def test_a_saved_policy_can_be_loaded(algorithm, trained, tmp_path):
+    run, seen = trained(algorithm)
+    policy = run.policy(0)
+    loaded = bires.load_policy(policy.save(tmp_path / "policy.safetensors"))
+    assert repr(loaded) == repr(policy)
+    for given in (seen, seen[0], seen[0].tolist()):
+        assert loaded(given).shape == np.shape(policy(given))
+        np.testing.assert_allclose(loaded(given), policy(given), rtol=1e-3, atol=1e-4)
+    action, state = loaded.predict(seen[0], deterministic=True)
+    np.testing.assert_array_equal(action, loaded(seen[0]))
+    assert state is None
+    with pytest.raises(UserError, match=r"The policy was given 1 numbers"):
+        loaded([1.0])
+    with pytest.raises(UserError, match=r"gymnasium\.spaces\.flatten"):
+        loaded({"position": seen[0]})
+
+
+def test_a_file_that_holds_no_policy_is_refused(tmp_path):
+    for name, data in {"a.txt": b"nothing", "b.safetensors": b"\2\0\0\0\0\0\0\0{}"}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UserError, match=r"is not a policy that can be read"):
+            bires.load_policy(tmp_path / name)
+    with pytest.raises(UserError, match=r"is not a policy that can be read"):
+        bires.load_policy(tmp_path / "missing.safetensors")
+
+
+def test_a_policy_says_whose_it_is_and_acts_as_those_of_stable_baselines(trained):
+    run, seen = trained("td3")
+    policy = run.policy(1)
+    assert repr(policy) == "Policy(td3, member 1, seed 1, Pendulum-v1, step 60)"
+    action, state = policy.predict(seen[0])
+    np.testing.assert_array_equal(action, policy(seen[0]))
+    assert state is None
+
+
+def test_a_member_may_be_named_by_its_columns(trained):
+    run, _ = trained("td3")
+    assert run.policy(seed=1).about["member"] == "1"
+    assert run.policy(kind="td3", seed=0.0).about["member"] == "0"
+    with pytest.raises(
+        UserError, match=r"algorithm='td3' was given; these 2 members match(.|\n)*member 1: td3, seed 1"
+    ):
+        run.policy(algorithm="td3")
+    with pytest.raises(UserError, match=r"seed=7 was given; the run has these members(.|\n)*member 0: td3, seed 0"):
+        run.policy(seed=7)
+    with pytest.raises(UserError, match=r"No member was given; the run has these members"):
+        run.policy()
+    with pytest.raises(UserError, match=r"Unknown column 'seeds'. Did you mean 'seed'"):
+        run.policy(seeds=1)
+    with pytest.raises(UserError, match=r"Both member and seed were given"):
+        run.policy(0, seed=1)
+
+
+@pytest.mark.parametrize("algorithm", EACH)
 def test_numpy_alone_acts_as_the_policy_does(algorithm, trained, tmp_path, monkeypatch):
     run, seen = trained(algorithm)
     monkeypatch.chdir(tmp_path)

@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
 import bires
+from bires.runs.trust import resume_command
 from tests.helpers import typed
 
 READERS = ("evaluate", "play", "report", "export", "resume")
@@ -86,6 +88,19 @@ def test_a_run_of_ones_own_goes_on_with_trust_or_named_again(tmp_path, planted):
     sys.modules.pop("my_planted_task")
     other = typed("train", "pendulum-swingup", *QUICK, "--out", "run", cwd=tmp_path)
     assert "holds a run with another configuration" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "command"),
+    [
+        ({"task": "Pendulum-v1", "env_kwargs": {"g": 9.8}}, "`bires resume 'my runs/a'`"),
+        ({"task": "mine:Clock-v0"}, "`bires resume 'my runs/a' --trust`"),
+        ({"task": "Pendulum-v1", "rule": ["td", "mine:rule"]}, "`bires resume 'my runs/a' --trust`"),
+        ({"task": "Ant-v5", "env_kwargs": {"xml_file": "a.xml"}}, "`bires resume 'my runs/a' --trust`"),
+    ],
+)
+def test_the_command_that_continues_a_run_can_be_typed_as_it_is(config, command):
+    assert resume_command(Path("my runs/a"), config) == command
 
 
 def outside(tmp_path):

@@ -10,9 +10,12 @@ import pytest
 
 import bires
 from bires.errors import UserError
+from bires.settings.grid import members
+from bires.settings.keywords import make_config
 from bires.tools import video
-from bires.tools.hub import LOADER
+from bires.tools.hub import LOADER, settings_of
 from tests.helpers import TASK, typed
+from tests.synthetic import make_run
 
 PAIR = {"seed": (4, 5)}
 
@@ -50,6 +53,19 @@ def test_a_hub_folder_has_a_card_and_a_policy_that_acts_without_us(undisturbed, 
     exec(LOADER, scope)
     observation = np.array([1.0, 0.0, 0.5], np.float32)
     np.testing.assert_allclose(scope["act"](observation), run.policy(1)(observation), atol=1e-4)
+
+
+def test_a_card_has_the_settings_of_its_member_alone(tmp_path):
+    given = {"algorithm": ["ddpg", "bi-res-ddpg", "dyna-ddpg"], "eta": [0.05, 0.2], "critic_lr": [1e-3, 1e-4]}
+    config = make_config(TASK, given)
+    run = make_run(tmp_path / "run", config)
+    last = {one.algorithm: settings_of(run, one) for one in members(config)}
+    plain, bi, dyna = (last[name] for name in ("ddpg", "bi-res-ddpg", "dyna-ddpg"))
+    assert (plain["algorithm"], plain["critic_lr"], plain["rule"]) == ("ddpg", 1e-4, "td")
+    assert not {"eta", "eta_end", "eta_until", "planner", "planning_steps", "model"} & plain.keys()
+    assert bi["eta"] == 0.2
+    assert dyna["planner"] == "dyna"
+    assert "model" in dyna
 
 
 def test_a_card_calls_this_policy_only_what_was_evaluated(copied, tmp_path, undrawn):

@@ -48,6 +48,12 @@ def test_a_run_is_planned_once(tmp_path, quick, monkeypatch):
     assert calls == ["validate", "members", "make_program", "place"]
 
 
+def test_a_plan_says_which_environment_a_short_name_means():
+    plan = make_plan(make_config("Hopper", {"algorithm": "ddpg", "replay": 100}), Options(workers=0, cohorts="threads"))
+    assert plan.describe().startswith("1 member on Hopper (Hopper-v4): ")
+    assert plan.where["id"] == "Hopper-v4"
+
+
 def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     monkeypatch.setattr(Counted, "built", 0)
     given = {"algorithm": "ddpg", "seed": (0, 1), "steps": 1000, "replay": 100, "warmup": 10}
@@ -56,7 +62,7 @@ def test_a_plan_says_what_it_takes_and_builds_two_environments(monkeypatch):
     assert (len(plan.members), plan.capacity, plan.space.observation) == (2, 100, 1)
     total, replay = plan.memory()
     assert 0 < replay < total < plan.require_memory()
-    assert plan.describe().startswith("2 members on ")
+    assert plan.describe().startswith(f"2 members on {COUNTED}: ")
     assert plan.where["processes"] is False
 
 

@@ -219,6 +219,11 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, qui
     assert "finished" in said[0]
     with pytest.raises(bires.UserError, match=r"(?s)another configuration.*batch: 8 there, 16 now"):
         bires.train(TASK, out=out, **(quick | {"batch": 16}))
+    with pytest.raises(bires.UserError, match=rf"To make that run longer: `bires resume {out} --steps 90`\."):
+        bires.train(TASK, out=out, **(quick | {"steps": 90}))
+    for other in ({"steps": 50}, {"steps": 90, "batch": 16}):  # neither can be had by going on
+        with pytest.raises(bires.UserError, match=r"to continue that run\.$"):
+            bires.train(TASK, out=out, **(quick | other))
     assert contents(out) == before
 
 
@@ -241,6 +246,8 @@ def test_tables_have_every_evaluation_and_the_manifest_the_settings(tmp_path, qu
     assert ",".join(header) == columns
     manifest = json.loads((run.path / "manifest.json").read_text())
     assert manifest["config"]["task"] == "pendulum-swingup"
+    assert manifest["id"] == "dm_control/pendulum-swingup-v0"
+    assert run.policy(0).network().about["id"] == manifest["id"]
     assert manifest["versions"]["jax"]
     action = run.policy(0)(np.zeros(3))
     assert action.shape == (1,)

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bires.analysis import figures, summary, trials
 from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
-from bires.errors import UserError
+from bires.errors import UserError, unknown
 from bires.runs import run as reading
-from bires.runs.policies import Policy
+from bires.runs.policies import Policy, saved_policy
 from bires.runs.tables import Table
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.options import Source, Target
 from bires.studies import reporting
 from bires.tools import evaluating, exporting, video
 from bires.tools.video import Played
+
+LISTED = 12
+"""Members that a message names."""
+
+
+def with_kinds(table: Table) -> Table:
+    """A table that has the columns of members, with what figures call each of them."""
+    kinds = [
+        grid.label(row["algorithm"], row["eta"], row.get("planning_eta"), end=row.get("eta_end"))
+        for row in table.rows()
+    ]
+    return Table({**table, "kind": np.array(kinds, dtype=object)})
+
+
+def one_member(members: Table, columns: Mapping[str, Any]) -> int:
+    """The number of the only member with these values."""
+    table = with_kinds(members)
+    chosen = np.ones(table.height, bool)
+    for name, value in columns.items():
+        if name not in table:
+            raise unknown("column", name, table, "")
+        numbers = np.issubdtype(table[name].dtype, np.number)
+        wanted = configs.proper(name, value, float) if numbers else value
+        chosen &= np.isclose(table[name], wanted) if numbers else table[name] == wanted
+    if chosen.sum() == 1:
+        return int(table["member"][chosen][0])
+    shown = list(table.where(chosen if chosen.any() else np.ones_like(chosen)).rows())
+    lines = [f"  member {row['member']}: {row['kind']}, seed {row['seed']}" for row in shown[:LISTED]]
+    more = [f"  and {len(shown) - LISTED} more"] if len(shown) > LISTED else []
+    asked = ", ".join(f"{name}={value!r}" for name, value in columns.items()) or "No member"
+    said = f"these {len(shown)} members match" if chosen.any() and columns else "the run has these members"
+    raise UserError("\n".join([f"{asked} was given; {said}, and one is wanted:", *lines, *more]))
 
 
 class Run(reading.Run):
@@ -34,14 +69,30 @@ class Run(reading.Run):
         """``trust``: what the run names is used: modules (MODULE:NAME), whose code runs, and text in env_kwargs."""
         super().__init__(folder("path", path), trust)
 
+    @property
+    def evaluations(self) -> Table:
+        """One row per member and evaluation, with the member's columns beside it.
+
+        ``kind`` is what figures call such members, as in `bi-res-ddpg(0.05)`: group by it to keep the baseline, which
+        has no η.
+        """
+        return with_kinds(super().evaluations)
+
     @as_typed
-    def policy(self, member: int, step: int | None = None) -> Policy:
+    def policy(self, member: int | None = None, step: int | None = None, **columns: Any) -> Policy:
         """The member's noise-free policy: observation(s) → action(s) of the environment.
 
-        It is that of the newest checkpoint, or of the one of a ``step`` that was kept (``keep_every``).
-        `policy.save("policy.safetensors")` writes it for use without this package.
+            run.policy(0)
+            run.policy(algorithm="bi-res-sac", seed=1)
+
+        The member is named by its number, or by ``columns`` of `Run.members` (or its ``kind``, as in
+        ``kind="bi-res-sac(0.05)"``) that no other member has. The policy is that of the newest checkpoint, or of the
+        one of a ``step`` that was kept (``keep_every``). `policy.save("policy.safetensors")` writes it for use without
+        this package.
         """
-        return super().policy(member, step)
+        if member is not None and columns:
+            raise UserError(f"Both member and {', '.join(columns)} were given; give the number, or the columns.")
+        return super().policy(one_member(self.members, columns) if member is None else member, step)
 
     @as_typed
     def summary(self) -> Table:
@@ -107,6 +158,18 @@ def load(path: RunLike, *, trust: bool = False) -> Run:
     among its ``env_kwargs``, which may name a file, needs it, too, unless this process has trained it.
     """
     return Run(path, trust)
+
+
+@as_typed
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Loads a policy that `policy.save` wrote as .safetensors; the run folder is not needed, and NumPy acts.
+
+        policy = bires.load_policy("policy.safetensors")
+        policy(observation)
+
+    Observations are flat vectors, or batches of them.
+    """
+    return saved_policy(folder("path", path))
 
 
 @as_typed

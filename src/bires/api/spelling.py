@@ -21,8 +21,10 @@ COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
 NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
 CHOSEN = "agent|algorithm|cohorts|log|model|planner|protocol|rule|study|to"
 NAMES = re.compile(rf"--({CHOSEN}) (?!was |is |are |and |or )([\w:.-]*\w)")
+RANGES = re.compile(r"--range (\w+) ([\d.e+-]+) ([\d.e+-]+) (log|linear)\b")
+RANGE = re.compile(r"--range (?!was )(\w+)(?= was | were )")
 PLACES = re.compile(r"--out (\S+)(?= \()")
-SWITCHES = re.compile(r"--(keep-going|trust)\b")
+SWITCHES = re.compile(r"--(keep-going|quiet|trust)\b(?! was)")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
@@ -52,6 +54,8 @@ def in_python(message: str) -> str:
 
 
 def translated(text: str) -> str:
+    text = RANGES.sub(lambda found: f'ranges={{"{found[1]}": ({found[2]}, {found[3]}, "{found[4]}")}}', text)
+    text = RANGE.sub(lambda found: f"ranges[{found[1]!r}]", text).replace("--range ", "ranges ")
     text = NUMBERS.sub(lambda found: f"{argument(found[1])}={values(found[2].split())}", text)
     text = NAMES.sub(lambda found: f"{found[1]}={found[2]!r}", text)
     text = PLACES.sub(lambda found: f"out={found[1]!r}", text)

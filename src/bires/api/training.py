@@ -17,6 +17,7 @@ from bires.runs import run as reading
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock
+from bires.runs.trust import names_others
 from bires.settings import config as configs
 from bires.settings.comparison import compared
 from bires.settings.config import Config
@@ -267,7 +268,8 @@ def carried_out(
         with logging(log) as live:
             return Run(start(config, path, replace(options, log=live), Display(quiet=quiet)).path)
     except Stopped as stopped:
-        stopped.args = (f"{stopped}; continue with bires.resume({str(path)!r})",)
+        trust = ", trust=True" if names_others(configs.to_json(config)) else ""
+        stopped.args = (f"{stopped}; continue with bires.resume({str(path)!r}{trust})",)
         raise
 
 

@@ -6,9 +6,11 @@ May import: everything. What leaves it: `main`.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib import metadata
 from typing import Any
 
@@ -16,6 +18,9 @@ LINES = "\n\t"
 """What a message may hold beside characters that print."""
 INTERRUPTED = "bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`"
 TRAINING = ("train", "compare", "tune", "resume")
+STYLE = r"(?:\x1b\[\d*m)*"
+USAGE = re.compile(rf"({STYLE}usage:{STYLE}) {STYLE}bires{STYLE} (train|compare|tune)\b.*")
+"""How the parser shows these commands: flags first, which is refused."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,12 +77,14 @@ def parse(words: list[str]) -> Any:
     from bires.cli import commands, flags
 
     words = flags.completed(words)
-    parsed: Any = tyro.cli(
-        commands.commands(words),
-        prog="bires",
-        description="Residual algorithms for deep reinforcement learning.",
-        args=words,
-    )
+    shown: Any = TaskFirst(sys.stdout)
+    with redirect_stdout(shown):
+        parsed: Any = tyro.cli(
+            commands.commands(words),
+            prog="bires",
+            description="Residual algorithms for deep reinforcement learning.",
+            args=words,
+        )
     return parsed.command() if hasattr(parsed, "command") else parsed
 
 
@@ -101,3 +108,16 @@ def end_at_once(number: int, frame: Any) -> None:
     """For Ctrl-C before a run can stop in order. Python's own exception would be lost in a callback of a library."""
     os.write(sys.stderr.fileno(), f"{INTERRUPTED}\n".encode())
     os._exit(130)
+
+
+class TaskFirst:
+    """The standard output, with the usage of a command as it is to be typed; the parser has no setting for it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return int(self._stream.write(USAGE.sub(r"\1 bires \2 TASK [options]", text)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

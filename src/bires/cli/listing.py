@@ -38,7 +38,10 @@ def tasks() -> Iterator[str]:
     yield f"  MuJoCo (5 of the paper, -v4): {', '.join(MUJOCO)}"
     yield f"  Atari (3 of the paper, for DQN): {', '.join(ATARI)}"
     yield f"  MinAtar (small games, for DQN): {', '.join(f'MinAtar/{game}' for game in CHANNELS)}"
-    yield "  and every Gymnasium id with continuous actions (DDPG, TD3, SAC) or discrete ones (DQN)"
+    who = {
+        kind: ", ".join(s.title for s in AGENTS.values() if s.actions == kind) for kind in ("continuous", "discrete")
+    }
+    yield f"  and every Gymnasium id with continuous actions ({who['continuous']}) or discrete ones ({who['discrete']})"
     yield "  your own is MODULE:ID"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,7 +107,7 @@ def on_several(commands: Sequence[OnTasks]) -> int:
         outcome = train_each(configs, out, output.options(), display, way)
     except Stopped as stopped:
         display.event("stopped", run=str(out), said=str(stopped))
-        again = "" if output.out else f" with --out {out}"
+        again = "" if output.out else f" with --out {shlex.quote(str(out))}"
         raise Interrupted(f"{stopped}; the same command{again} goes on") from None
     with stoppable():  # the runs are done
         for run in outcome.runs:
@@ -184,6 +185,8 @@ def with_seeds(config: Config, count: int | None) -> Config:
 def train_and_show(config: Config, output: Output, callback: str | None, log: str | None) -> int:
     """Trains, then shows the results."""
     from bires.analysis.live import logging
+    from bires.runs.trust import resume_command
+    from bires.settings.config import to_json
     from bires.settings.options import Stopped
     from bires.training.callbacks import load_callback
     from bires.training.display import Display
@@ -196,7 +199,7 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
             run = start(config, output.out, replace(options, log=live), display)
     except Stopped as stopped:
         display.event("stopped", run=str(display.out), said=str(stopped))
-        raise Interrupted(f"{stopped}; continue with `bires resume {display.out}`") from None
+        raise Interrupted(f"{stopped}; continue with {resume_command(display.out, to_json(config))}") from None
     with stoppable():  # the run is done: a signal that comes now need not end the process
         show(run, display)
     return 0
@@ -205,6 +208,7 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
 def show(run: Run, display: Display) -> None:
     """The table and the picture at the end of a run."""
     from bires.analysis.summary import as_json, of_run, picture, rich_table
+    from bires.runs.trust import resume_command
 
     if run.config.tuning is not None:
         show_trials(run, display)
@@ -216,7 +220,8 @@ def show(run: Run, display: Display) -> None:
         (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
     except OSError as error:  # a finished run may lie where nothing can be written
         what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
-        display.warn(f"{what}; the run itself is whole. They are made anew by `bires resume {run.path}`")
+        again = resume_command(run.path, run.manifest["config"])
+        display.warn(f"{what}; the run itself is whole. They are made anew by {again}")
     display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))
@@ -235,7 +240,9 @@ def show_totals(runs: Sequence[Run], out: Path, display: Display) -> None:
     compared = [total for total in totals(collect(runs)) if total.interval]
     if compared and max(total.count for total in compared) > 1:
         display.console.print(totals_table(compared, display.console.width))
-    display.console.print(f"curves, tables and report.html of all tasks: `bires report {out}`", soft_wrap=True)
+    display.console.print(
+        f"curves, tables and report.html of all tasks: `bires report {shlex.quote(str(out))}`", soft_wrap=True
+    )
 
 
 def show_trials(run: Run, display: Display) -> None:

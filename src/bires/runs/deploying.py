@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from bires.agents.networks import Dense
@@ -32,7 +33,8 @@ class Deployed:
 
     arrays: dict[str, np.ndarray]
     about: dict[str, str]
-    """Text: format, task, algorithm, actions (continuous or discrete), layers, start (the first choice's number)."""
+    """Text: format, task, id, algorithm, member, seed, step, actions (continuous or discrete), layers, start (the first
+    choice's number)."""
 
     @property
     def layers(self) -> int:
@@ -115,6 +117,22 @@ def save(made: Deployed, path: Path) -> None:
         path.write_bytes(onnx_bytes(made))
     else:
         raise UserError(f"path was given {str(path)!r}; accepted: names that end in .safetensors or .onnx.")
+
+
+def read(path: Path) -> Deployed:
+    """A policy that `save` wrote as .safetensors."""
+    try:
+        opened: Any = safe_open(path, "numpy")  # type: ignore[no-untyped-call]
+        with opened as file:
+            made = Deployed({name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {})  # noqa: SIM118
+        if made.about.get("format") != FORMAT or made.arrays["mean"].size != made.arrays["weight.0"].shape[0]:
+            raise ValueError("it holds something else")
+        made.act(made.arrays["mean"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{path} is not a policy that can be read ({error}). Give a .safetensors file that policy.save wrote."
+        ) from error
+    return made
 
 
 def onnx_bytes(made: Deployed) -> bytes:

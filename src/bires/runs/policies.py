@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from bires.errors import UserError
 from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
-from bires.runs.deploying import Deployed, deployed, save
+from bires.runs.deploying import Deployed, deployed, read, save
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -41,9 +42,24 @@ class Policy:
     act: Callable[[Any], np.ndarray]
     network: Callable[[], Deployed]
     """The policy as plain arrays; an error if it cannot be saved."""
+    about: Mapping[str, str]
+    """Whose it is: `task`, `id` (Gymnasium's), `algorithm`, `member`, `seed`, `step`."""
 
     def __call__(self, observation: Any) -> np.ndarray:
         return self.act(observation)
+
+    def __repr__(self) -> str:
+        words = {"algorithm": "", "member": "member ", "seed": "seed ", "task": "", "step": "step "}
+        return f"Policy({', '.join(word + self.about[name] for name, word in words.items() if name in self.about)})"
+
+    def predict(
+        self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[np.ndarray, None]:
+        """Action(s) and None, for code that was written for policies of Stable-Baselines3.
+
+        The policy has no state and no noise, so only the observation counts.
+        """
+        return self.act(observation), None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the policy as .safetensors, or as .onnx (needs `bires[onnx]`), for use without this package."""
@@ -72,7 +88,9 @@ def newest_checkpoint(path: Path) -> Checkpoint:
             return store.load(step, with_replay=False)
         except CorruptCheckpoint as error:
             problem = str(error)
-    raise UserError(f"{path} has no readable checkpoint ({problem}). Train it first: `bires resume {path}`.")
+    raise UserError(
+        f"{path} has no readable checkpoint ({problem}). Train it first: `bires resume {shlex.quote(str(path))}`."
+    )
 
 
 def load_actor(config: Config, member: int, checkpoint: Checkpoint) -> tuple[Environment, Actor]:
@@ -129,5 +147,30 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
         return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
-    about = {"task": config.task, "algorithm": grid.members(config)[int(member)].label, "step": str(checkpoint.step)}
-    return Policy(policy, lambda: deployed(learner, environment, policy, about))
+    mine = grid.members(config)[int(member)]
+    about = {"task": config.task, "id": recipe_of(config).id, "algorithm": mine.label, "step": str(checkpoint.step)}
+    about |= {"member": str(mine.member), "seed": str(mine.seed)}
+    return Policy(policy, lambda: deployed(learner, environment, policy, about), about)
+
+
+def saved_policy(path: Path) -> Policy:
+    """A policy as `Policy.save` wrote it into a .safetensors file; NumPy computes its actions."""
+    made = read(path)
+    size = made.arrays["mean"].size
+
+    def policy(observation: Any) -> np.ndarray:
+        if isinstance(observation, Mapping | tuple):
+            raise UserError(
+                f"The policy was given a {type(observation).__name__}; a policy from a file takes flat vectors: "
+                "gymnasium.spaces.flatten(env.observation_space, observation)."
+            )
+        seen = np.asarray(observation, np.float32)
+        if seen.size == 0 or seen.size % size:
+            raise UserError(
+                f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
+                f"{made.about.get('task', 'its task')}, {size} numbers, or several."
+            )
+        actions = made.act(seen.reshape(-1, size))
+        return np.asarray(actions[0] if seen.ndim < 2 and seen.size == size else actions)
+
+    return Policy(policy, lambda: made, made.about)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -111,6 +112,17 @@ def modules(config: Mapping[str, Any]) -> dict[str, str]:
     """The modules that a configuration names → by what."""
     named = [(key, name) for key in NAMED for name in several(config.get(key, ())) if isinstance(name, str)]
     return {name.rpartition(":")[0]: f"{key} {name!r}" for key, name in named if name.rpartition(":")[0]}
+
+
+def names_others(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration names modules or gives text to its environment: later commands need --trust."""
+    return bool(modules(config)) or any(any(texts(one)) for one in (config.get(ARGUMENTS) or {}).values())
+
+
+def resume_command(path: Path, config: Mapping[str, Any], more: str = "") -> str:
+    """What to type to continue a run, in a process that knows nothing of it."""
+    words = ["bires resume", shlex.quote(str(path)), *([more] if more else []), *["--trust"] * names_others(config)]
+    return f"`{' '.join(words)}`"
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -17,11 +17,29 @@ def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | No
         raise UserError(
             f"task was given {task!r}; accepted: one task, as text. For several: bires.train_each([…], algorithm=[…])."
         )
-    spec = registry.agent(agent) if agent is not None else agent_for(task, kwargs)
+    if agent is not None:
+        refuse_algorithm(agent)
+    return both(agent) if agent is not None else both(agent_for(task, kwargs).name)
+
+
+def both(agent: str) -> tuple[str, str]:
+    """An agent's baseline, and its version with the bidirectional rule."""
+    spec = registry.agent(agent)
     named = [name for name, one in spec.algorithms.items() if (one.rule, one.planner) == ("bi", None)]
-    module = agent.rpartition(":")[0] if agent else ""
+    module = agent.rpartition(":")[0]
     prefix = f"{module}:" if module else ""
     return prefix + spec.baseline, prefix + (named[0] if named else f"bi-{spec.name}")
+
+
+def refuse_algorithm(name: str) -> None:
+    """Refuses an algorithm where its agent is wanted, and names that."""
+    if name in registry.AGENTS or ":" in name:
+        return
+    try:
+        agent = registry.algorithm(name).agent
+    except UserError:
+        return  # the agent's own error says more
+    raise UserError(f"--agent was given {name}, an algorithm; --agent {agent} trains {' and '.join(both(agent))}.")
 
 
 def default_algorithm(task: str, kwargs: Mapping[str, Any] | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-TASK, DEVICE, VIDEO = "task", "device", "video"
+TASK, DEVICE, VIDEO, QUIET = "task", "device", "video", "quiet"
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("learning_rate", "lr"), ("critic_lr", "actor_lr")),
     **dict.fromkeys(("q_lr", "critic_learning_rate"), ("critic_lr",)),
@@ -38,6 +38,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("output", "output_dir", "save_path"), ("out",)),
     **dict.fromkeys(("device", "cuda"), (DEVICE,)),
     **dict.fromkeys(("capture_video", "render"), (VIDEO,)),
+    **dict.fromkeys(("verbose", "verbosity", "progress_bar", "silent"), (QUIET,)),
     "target_network_frequency": ("target_every",),
     "target_update_interval": ("target_every",),
     "normalize_observations": ("normalise_observations",),
@@ -46,6 +47,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 INSTEAD = {
     TASK: "the task comes first, without a name, as in `bires train CartPole-v1`",
     DEVICE: "an accelerator is used where JAX finds one; the environment variable JAX_PLATFORMS=cpu says otherwise",
+    QUIET: "progress is shown as it is; --quiet prints nothing",
     VIDEO: "`bires play RUN --video out.mp4` films a trained member",
 }
 """What to do, where that is no other setting."""
@@ -53,7 +55,7 @@ WORDS = {
     "seeds": "--seeds (more members, each with an environment of its own)",
     "workers": "--workers (processes that step the environments)",
 }
-FURTHER = ("seeds", "workers", "keep_every", "log", "out", DEVICE, VIDEO)
+FURTHER = ("seeds", "workers", "keep_every", "log", "out", DEVICE, VIDEO, QUIET)
 """What a command accepts beside the settings of a run."""
 
 

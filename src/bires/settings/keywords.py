@@ -15,6 +15,8 @@ from bires.settings.grid import MOST_MEMBERS
 def make_config(task: str, settings: Mapping[str, Any]) -> Config:
     """A configuration from keyword arguments: single values become tuples of one where several are allowed."""
     given = dict(settings)
+    if isinstance(task, Iterable) and not isinstance(task, str):
+        raise UserError(f"task was given {task!r}; accepted: one task, as text. For several: bires.train_each([…]).")
     if "algorithm" not in given and isinstance(task, str):
         given["algorithm"] = default_algorithm(task, given.get("env_kwargs"))
     if "seeds" in given:

@@ -19,9 +19,11 @@ from bires.errors import UserError
 from bires.machine.terminal import printable
 from bires.runs.folder import write_whole
 from bires.runs.run import Run
+from bires.runs.trust import resume_command
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.grid import Member
+from bires.settings.recipes import recipe_of
 from bires.tools import video
 
 COPIED = ("manifest.json", "members.csv", "evaluations.csv")
@@ -81,7 +83,8 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
     own = run.evaluations
     rows = list(own.where(own["member"] == member).rows())
     if not rows:
-        raise UserError(f"Member {member} of {run.path} was never evaluated. Train on: `bires resume {run.path}`.")
+        command = resume_command(run.path, run.manifest["config"])
+        raise UserError(f"Member {member} of {run.path} was never evaluated. Train on: {command}.")
     label = labelled([run])[0][member]["label"]
     kind = next(kind for kind in panels[0].kinds if kind.label == label)
     final = estimate(statistics.mean, scores.final(kind)[:, None])
@@ -102,10 +105,12 @@ def longer(run: Run) -> bool:
 
 
 def settings_of(run: Run, member: Member) -> dict[str, Any]:
-    """The settings of a run, with one member's values of those that vary."""
+    """One member's values of all settings that it uses."""
     own, shared = member.row(), configs.to_json(run.config)
-    shared.pop("tuning", None)
-    return {name: own[name] if own.get(name) is not None else value for name, value in shared.items()}
+    unused = {"tuning", *grid.ETAS} - own.keys() | {name for name, value in own.items() if value is None}
+    if member.planner is None:
+        unused |= {one.name for one in run.config.planner_settings}
+    return {name: own.get(name, value) for name, value in shared.items() if name not in unused}
 
 
 def film(run: Run, member: int, out: Path, say: Callable[[str], object]) -> str | None:
@@ -123,6 +128,8 @@ def card(found: Card) -> str:
     """The card: metadata that hubs read, then what people read."""
     run, row = found.run, found.row
     task, own = printable(run.config.task), grid.members(run.config)[found.member]
+    name = printable(recipe_of(run.config).id)
+    meant = "" if task.endswith(name) else f" (`{name}`)"
     mean = f"{row['return_mean']:.2f} +/- {row['return_std']:.2f}"
     about = {
         "library_name": "bires",
@@ -148,8 +155,8 @@ def card(found: Card) -> str:
     lines = [
         f"---\n{head}\n---\n",
         f"# {found.label} on {task}\n",
-        f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) after "
-        f"{found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
+        f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) for {task}{meant} "
+        f"after {found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
         "| | return |\n|---|---|",
         f"| {whose}, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
         f"{mean} |",

@@ -11,7 +11,7 @@ from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store, Unreadab
 from bires.runs.folder import Folder
 from bires.runs.lock import Lock, LostLock
 from bires.runs.run import Run
-from bires.runs.trust import ARGUMENTS, NAMED, read_manifest, remember
+from bires.runs.trust import ARGUMENTS, NAMED, read_manifest, remember, resume_command
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
@@ -103,9 +103,13 @@ def require_empty(out: Path) -> None:
 
 def require_same(run: Run, config: Config, advice: str) -> None:
     """Refuses a folder that holds another run."""
-    differences = configs.difference(configs.to_json(run.config), configs.to_json(config))
+    there, now = configs.to_json(run.config), configs.to_json(config)
+    differences = configs.difference(there, now)
     if differences:
         text = "\n  ".join([f"{run.path} holds a run with another configuration; nothing was changed.", *differences])
+        if len(differences) == 1 and there["steps"] < now["steps"]:
+            longer = resume_command(run.path, there, f"--steps {now['steps']}")
+            advice = f"{advice} To make that run longer: {longer}."
         raise UserError(f"{text}\n{advice}")
 
 

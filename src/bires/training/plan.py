@@ -77,9 +77,14 @@ class Plan:
 
     @property
     def where(self) -> dict[str, Any]:
-        """What the manifest says about the machine's part in the run."""
+        """What the manifest says about the environment and the machine's part in the run."""
         placement = self.placement
-        found = {"platform": placement.platform, "cohorts": len(placement.cohorts), "processes": self.processes}
+        found = {
+            "id": self.recipe.id,
+            "platform": placement.platform,
+            "cohorts": len(placement.cohorts),
+            "processes": self.processes,
+        }
         return found | {"workers": self.workers, "exact": self.repeats}
 
     def remarks(self) -> Iterator[str]:
@@ -124,10 +129,12 @@ class Plan:
     def describe(self) -> str:
         """A line about the run and one about its memory, once it is certain that it fits."""
         free, (total, replay) = self.require_memory(), self.memory()
+        meant = "" if self.config.task.endswith(self.recipe.id) else f" ({self.recipe.id})"
         return (
-            f"{number(self.members, 'member')} on {self.config.task}: {number(self.placement.cohorts, 'cohort')} on "
-            f"{self.placement.platform}{', each a process' if self.processes else ''}, {self.workers or 'no'} "
-            f"environment worker{'' if self.workers == 1 else 's'}\nmemory: replay "
+            f"{number(self.members, 'member')} on {self.config.task}{meant}: "
+            f"{number(self.placement.cohorts, 'cohort')} on {self.placement.platform}"
+            f"{', each a process' if self.processes else ''}, {self.workers or 'no'} environment "
+            f"worker{'' if self.workers == 1 else 's'}\nmemory: replay "
             f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
             f"{hardware.gigabytes(free)} free"
         )
