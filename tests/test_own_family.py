@@ -11,6 +11,8 @@ import pytest
 
 import bires
 from bires.agents.networks import choices, init_choices
+from bires.analysis import scores
+from bires.analysis.curves import collect
 from bires.cli import main
 from bires.envs.adapter import recipe
 from bires.settings.keywords import make_config
@@ -20,6 +22,7 @@ from bires.types import Setting, Space
 from tests import own_family
 from tests.helpers import arrays, contents
 from tests.own_family import SEEN
+from tests.synthetic import make_run
 
 TASK = "tests.own_family:mine/Lamp-v0"
 SOURCE = Path(bires.__file__).parent
@@ -102,6 +105,13 @@ def test_rewards_are_clipped_only_where_the_family_says_so(run, tmp_path, monkey
     assert rewards(again.path) == {1.0, -1.0}
     first = run.evaluations["step"] == 0
     np.testing.assert_array_equal(again.evaluations["return_mean"][first], run.evaluations["return_mean"][first])
+
+
+@pytest.mark.parametrize("clipped", [False, True])
+def test_nothing_is_expected_of_q_where_rewards_are_clipped(tmp_path, monkeypatch, clipped):
+    monkeypatch.setattr(own_family, "FAMILY", replace(own_family.FAMILY, pixels=SEEN._replace(clip_rewards=clipped)))
+    (panel,) = collect([make_run(tmp_path / "run", make_config(TASK, SETTINGS))])
+    assert np.isnan(scores.values(panel, panel.kinds[0])[1]) == clipped
 
 
 def test_an_environment_that_breaks_its_familys_promise_is_refused(monkeypatch):

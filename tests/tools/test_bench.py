@@ -65,6 +65,22 @@ def test_every_row_of_the_costs_of_planning_can_be_planned(monkeypatch):
     assert [row["model"] for row in rows] == [None, *["oracle"] * 3, *["learned"] * 3]
 
 
+def test_other_processes_are_told_the_module_of_a_users_agent(monkeypatch, capsys):
+    asked: list[str] = []
+
+    def first(task, agent):
+        asked.append(agent)
+        return {}
+
+    monkeypatch.setattr(report, "measured", lambda subject, populations, seconds: {"agent": subject.agent})
+    monkeypatch.setattr(measure, "first_update_seconds", first)
+    for agent in ("tests.own_agent:twin", None):
+        assert report.bench(report.BenchRequest("Pendulum-v1", agent, (1,), 1.0, None, None), as_json=True) == 0
+    assert asked == ["tests.own_agent:twin", "ddpg"]
+    assert measure.plain("Pendulum-v1", asked[0], "td", 1).algorithm == ("tests.own_agent:twin",)
+    assert measure.plain("Pendulum-v1", asked[1], "td", 1).algorithm == ("ddpg",)
+
+
 def test_an_agent_without_peers_is_refused():
     said = typed("bench", "--agent", "tdd")
     assert (said.returncode, "Unknown agent 'tdd'" in said.stderr) == (2, True)

@@ -16,9 +16,11 @@ from bires.agents import registry
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import estimate
 from bires.analysis.statistics import matrix, mean
-from bires.envs.families import is_atari
+from bires.envs.families import family_of, is_atari
 from bires.envs.tasks import DMCONTROL, MUJOCO, known_as
 from bires.runs import run as reading
+from bires.settings.config import Config
+from bires.types import Pixels
 
 SCALES = {
     **dict.fromkeys(DMCONTROL, 1000.0),
@@ -156,20 +158,30 @@ def values(panel: Panel, kind: Curves) -> tuple[float, float]:
     """Mean Q(s, μ(s)) over the last tenth of evaluations, and the mean discounted return there if rewards are even.
 
     The latter is nan where Q is of something else than the rewards of returns: of entropy, too (SAC), or of rewards
-    that are clipped (games). And where γ = 1, as then it has no bound.
+    that are clipped (Atari's, and others whose family says so). And where γ = 1, as then it has no bound.
 
     With R / L reward per step, the return that is left from a step on is (R / L) / (1 − γ) if the episode goes on,
     and its mean over L steps is smaller by the factor 1 − γ (1 − γᴸ) / (L (1 − γ)) if nothing follows.
     """
     last, gamma = tail(kind), kind.gamma
     plain = kind.agent not in registry.AGENTS or registry.AGENTS[kind.agent].values_rewards
-    if not plain or is_atari(panel.task) or gamma >= 1:
+    if not plain or clipped(panel.runs[0].config) or gamma >= 1:
         return float(kind.q[:, last].mean()), float("nan")
     lengths = kind.lengths[:, last]
     forever = kind.returns[:, last] / lengths / (1 - gamma)
     ends = panel.runs[0].config.protocol == "paper" or short(panel.task) not in ENDLESS
     left = 1 - gamma * (1 - gamma**lengths) / (lengths * (1 - gamma)) if ends else 1.0
     return float(kind.q[:, last].mean()), float((forever * left).mean())
+
+
+def clipped(config: Config) -> bool:
+    """Whether learners see only the signs of rewards."""
+    family, name = family_of(config.task), config.task.rpartition(":")[2]
+    if family is None:
+        return False
+    if isinstance(family.pixels, Pixels):  # no name is needed: reports of games need no emulator
+        return family.pixels.clip_rewards
+    return family.pixels(family.resolve(name, config.protocol)).clip_rewards
 
 
 # Of two kinds.

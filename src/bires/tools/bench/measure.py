@@ -194,9 +194,9 @@ def fill(cohort: Cohort) -> None:
 
 def plain(task: str, agent: str, rule: str, members: int) -> Config:
     """The usual configuration of an agent with one rule."""
-    config = make_config(
-        task, {"algorithm": registry.agent(agent).baseline, "rule": rule, "seeds": members, "warmup": 1}
-    )
+    module, colon, _ = agent.rpartition(":")
+    baseline = f"{module}{colon}{registry.agent(agent).baseline}"
+    config = make_config(task, {"algorithm": baseline, "rule": rule, "seeds": members, "warmup": 1})
     return replace(config, **DQN_SIZES) if agent == "dqn" and config.sight == "vector" else config
 
 

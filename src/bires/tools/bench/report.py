@@ -75,11 +75,12 @@ def bench(request: BenchRequest, as_json: bool) -> int:
     hardware.prepare()
     populations = populations or SIZES["cpu" if jax.default_backend() == "cpu" else "accelerator"]
     agent = registry.agent(request.agent) if request.agent else agent_for(request.task)
-    subject = BenchSubject(request.task, probe(recipe(request.task, "modern")), agent.name)
+    named = request.agent or agent.name  # other processes know a user's agent by its module alone
+    subject = BenchSubject(request.task, probe(recipe(request.task, "modern")), named)
     if peers is not None and kind_of(subject) not in KINDS:
         raise UserError(f"--peers has no library with {agent.title}; accepted with --agent: {', '.join(KINDS)}.")
     found = measured(subject, populations, seconds)
-    found["first_update_seconds"] = measure.first_update_seconds(request.task, agent.name)
+    found["first_update_seconds"] = measure.first_update_seconds(request.task, named)
     if peers is not None:
         found |= in_turns(subject, populations, seconds, peers)
         found["ratios"] = ratios(found)
