@@ -258,9 +258,9 @@ def test_an_argument_that_there_is_not_is_refused_with_those_that_are(copied):
     [
         ("train", {"algorithm": []}, "algorithm was given no value"),
         ("compare", {"agent": 3}, "agent was given 3; accepted: one name"),
-        ("tune", {"ranges": [1]}, "range was given 1; accepted: SETTING LOW HIGH"),
-        ("tune", {"ranges": {"tau": None}}, "range tau was given None"),
-        ("tune", {"ranges": {1: (1, 2)}}, "range was given 1; accepted: the name"),
+        ("tune", {"ranges": [1]}, "ranges was given 1; accepted: SETTING LOW HIGH"),
+        ("tune", {"ranges": {"tau": None}}, r"ranges\['tau'\] was given None"),
+        ("tune", {"ranges": {1: (1, 2)}}, "ranges was given 1; accepted: the name"),
         ("train_each", {"at_once": "x"}, "at_once was given 'x'"),
         ("train_each", {"minutes": "x"}, "minutes was given 'x'"),
     ],

@@ -197,7 +197,7 @@ def test_the_command_searches_says_what_it_found_and_continues(tmp_path):
 
 
 def test_python_refuses_in_the_words_of_python():
-    with pytest.raises(UserError, match=r"^Both eta and range eta were given"):
+    with pytest.raises(UserError, match=r"^Both eta and ranges\['eta'\] were given"):
         bires.tune("walker-stand", eta=[0, 1], ranges={"eta": (0, 1)})
     with pytest.raises(UserError, match=r"^batch=\(32, 64\) was given|^batch was given 32 64; it cannot vary"):
         bires.tune("walker-stand", batch=[32, 64], ranges={"eta": (0, 1)})  # type: ignore[arg-type]

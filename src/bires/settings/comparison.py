@@ -17,9 +17,11 @@ def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | No
         raise UserError(
             f"task was given {task!r}; accepted: one task, as text. For several: bires.train_each([…], algorithm=[…])."
         )
-    if agent is not None:
+    if agent is None:
+        return both(agent_for(task, kwargs).name)
+    if isinstance(agent, str):
         refuse_algorithm(agent)
-    return both(agent) if agent is not None else both(agent_for(task, kwargs).name)
+    return both(agent)
 
 
 def both(agent: str) -> tuple[str, str]:
