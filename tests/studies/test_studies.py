@@ -140,7 +140,7 @@ def test_python_reproduces_a_study_as_the_command_does(tmp_path):
     [
         ({"study": "linear", "steps": 10}, "^steps was given; the study linear takes scale and out alone"),
         ({"study": "auk"}, "Did you mean 'auc'"),
-        ({"study": "auc", "scale": "tiny"}, "^scale was given 'tiny'; accepted: smoke, small, paper"),
+        ({"study": "auc", "scale": "tiny"}, "^scale was given 'tiny'; accepted: smoke, laptop, small, paper"),
         ({"study": "auc", "task": "Pendulum-v1"}, "Unknown task of this study"),
         ({"study": "auc", "ray": "local", "minutes": 3}, "^Both ray and minutes=3 were given"),
         ({"study": "auc", "seeds": 0}, "seeds=0|seeds was given 0"),

@@ -19,7 +19,8 @@ from bires.runs.tables import Table
 from bires.settings import config as configs
 from bires.settings.options import Cohorts, Options
 from bires.studies import reporting, reproducing
-from bires.studies.reproducing import Request, Scale
+from bires.studies.reproducing import Request
+from bires.studies.study import Scale
 from bires.training.display import Display
 
 
@@ -61,11 +62,11 @@ def reproduce(
         found = bires.reproduce("auc", scale="smoke", task=["walker-stand", "cartpole-balance"])
         found.claims  # each claim of the paper beside what was measured
 
-    ``scale``: ``"smoke"`` takes minutes, to see that everything works, ``"small"`` hours on a workstation,
-    ``"paper"`` is all of it. ``task`` names some of the study's tasks, which are run in that order. ``seeds`` to
-    ``eval_episodes`` replace those of the scale, ``protocol`` that of the study. ``at_once`` populations run at the
-    same time, each in a process of its own, for at most so many ``minutes``; ``ray`` is the address of a cluster in
-    place of that. Called again, it goes on where it was stopped.
+    ``scale``: ``"smoke"`` takes minutes, to see that everything works, ``"laptop"`` hours on two cores, with small
+    networks, ``"small"`` hours on a workstation, ``"paper"`` is all of it. ``task`` names some of the study's tasks,
+    which are run in that order. ``seeds`` to ``eval_episodes`` replace those of the scale, ``protocol`` that of the
+    study. ``at_once`` populations run at the same time, each in a process of its own, for at most so many ``minutes``;
+    ``ray`` is the address of a cluster in place of that. Called again, it goes on where it was stopped.
 
     All other arguments are those of `train`. Accelerators are left to the populations: this process uses the CPU from
     then on.

@@ -15,7 +15,7 @@ from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.validation import validate
 from bires.studies.records import STUDIES
-from bires.studies.study import SCALES, Part, Study
+from bires.studies.study import SCALES, Part, Scale, Study
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def get(name: str) -> Study:
     return STUDIES[name]
 
 
-def jobs(name: str, scale: str, out: Path, overrides: Mapping[str, Any]) -> list[Job]:
+def jobs(name: str, scale: Scale, out: Path, overrides: Mapping[str, Any]) -> list[Job]:
     """The populations of a study. ``overrides`` are the user's settings; they replace those of study and scale."""
     study = get(name)
     return [
@@ -64,7 +64,7 @@ def jobs(name: str, scale: str, out: Path, overrides: Mapping[str, Any]) -> list
     ]
 
 
-def config_of(study: Study, part: Part, scale: str, task: str, overrides: Mapping[str, Any]) -> Config:
+def config_of(study: Study, part: Part, scale: Scale, task: str, overrides: Mapping[str, Any]) -> Config:
     size = SCALES[scale]
     seeds = min(study.seeds, size.seeds or study.seeds)
     settings = {"protocol": "paper", "seeds": seeds, **part.settings, **size.settings, **overrides}
@@ -75,7 +75,7 @@ def config_of(study: Study, part: Part, scale: str, task: str, overrides: Mappin
     return config
 
 
-def default_out(name: str, scale: str) -> Path:
+def default_out(name: str, scale: Scale) -> Path:
     return Path("runs") / f"{get(name).runs_of or name}-{scale}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bires.errors import UserError, unknown
 from bires.runs.run import Run
@@ -18,10 +18,9 @@ from bires.studies.cluster import over
 from bires.studies.plan import Job
 from bires.studies.reporting import report
 from bires.studies.run import Failures, StudyStopped, Way, fill
+from bires.studies.study import Scale
 from bires.studies.together import at_once
 from bires.training.display import Display
-
-Scale = Literal["smoke", "small", "paper"]
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ class Study:
     """Whether it asks what the paper does not."""
 
 
+Scale = Literal["smoke", "laptop", "small", "paper"]
+
+
 @dataclass(frozen=True)
 class StudyScale:
     """How much of a study is run: settings in place of the paper's, and the largest number of seeds."""
@@ -44,12 +47,18 @@ class StudyScale:
     seeds: int | None = None
 
 
-SCALES: dict[str, StudyScale] = {
+SCALES: dict[Scale, StudyScale] = {
     "smoke": StudyScale(
         "minutes on two cores: every code path, no result",
         {"steps": 200, "warmup": 100, "eval_every": 200, "eval_episodes": 1, "batch": 16, "hidden": (32, 32)}
         | {"log_every": 50, "model_scale": "small"},
         seeds=2,
+    ),
+    "laptop": StudyScale(
+        "an hour or more on two cores: 50 000 steps, small networks, five seeds",
+        {"steps": 50_000, "warmup": 1_000, "eval_every": 5_000, "eval_episodes": 4, "hidden": (64, 64)}
+        | {"model_scale": "small"},
+        seeds=5,
     ),
     "small": StudyScale(
         "hours on a workstation: a tenth of the steps, three seeds",
