@@ -17,6 +17,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from bires import rules as rules
+    from bires.api.checking import check as check
     from bires.api.results import Report as Report
     from bires.api.results import Run as Run
     from bires.api.results import evaluate as evaluate
@@ -42,6 +43,7 @@ _HOMES = {
         ("Report", "Run", "evaluate", "export", "load", "load_policy", "play", "report"), "bires.api.results"
     ),
     **dict.fromkeys(("Reproduction", "reproduce"), "bires.api.studies"),
+    "check": "bires.api.checking",
     "train_each": "bires.api.tasks",
     "Evaluation": "bires.training.callbacks",
     "tune": "bires.api.tuning",
@@ -55,6 +57,7 @@ __all__ = [
     "Run",
     "Stopped",
     "UserError",
+    "check",
     "compare",
     "evaluate",
     "export",

@@ -5,11 +5,11 @@ from importlib import metadata
 
 from bires.cli import main
 from bires.tools import doctor, video
-from bires.tools.doctor import Diagnosis
+from bires.tools.diagnoses import Diagnosis, examined
 
 
 def findings(check) -> dict[str, Diagnosis]:
-    return {found.what: found for found in doctor.examined(check)}
+    return {found.what: found for found in examined(check)}
 
 
 def test_this_machine_can_train(capsys):
@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_written_is_reported(tmp_path):
 
 def test_no_gl_library_is_no_failure(monkeypatch):
     monkeypatch.setattr(video, "chosen_backends", lambda: ("nonsense",))
-    (found,) = doctor.examined(doctor.pictures)
+    (found,) = examined(doctor.pictures)
     assert found.state == "absent"
     assert found.found.startswith("nonsense: ")
     assert "apt install libegl1" in found.fix

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import slopes
-from bires.agents.base import Design, Hyper, Regression, Slope
+from bires.agents.base import Design, Hyper, Regression, Second, Slope
 from bires.agents.networks import Mlp, init_mlp, mlp
 from bires.agents.slopes import Estimating, Trained, with_estimate
 from bires.rules import Ahead, Needs, Values
@@ -76,6 +76,23 @@ class NextActions(NamedTuple):
     """For the online networks."""
     fresh: NextAction | None = None
     """For ∇succ; None: the same as ``online``."""
+
+
+def for_gradient(
+    draw: Callable[[jax.Array], NextAction],
+    design: Design,
+    hyper: Hyper,
+    batch: Transition,
+    needs: Needs,
+    second: Second | None,
+) -> NextAction | None:
+    """Actions for ∇succ, which ``draw`` makes anew: in second successors, or if the design wants fresh ones."""
+    if not needs.forward or not (design.own["fresh_action"] or second is not None):
+        return None
+    if second is None:
+        return draw(batch.next_observation)
+    discount = hyper.gamma * second.discount
+    return draw(second.observation)._replace(observation=second.observation, discount=discount)
 
 
 def trained(rng: np.random.Generator, design: Design) -> Trained:

@@ -114,16 +114,11 @@ def critic_slope(
     ``second``: where the forward term takes its gradient; None: in the successors of the batch.
     """
     first, fresh = jax.random.split(key)
-    drawn, again = soft(state, first, batch.next_observation), None
-    if needs.forward and (design.own["fresh_action"] or second is not None):
-        seen = batch.next_observation if second is None else second.observation
-        again = soft(state, fresh, seen)._replace(
-            observation=seen, discount=None if second is None else hyper.gamma * second.discount
-        )
+    drawn = soft(state, first, batch.next_observation)
     following = NextActions(
         drawn if needs.target_succ else None,
         drawn if needs.online_succ else None,
-        again,
+        stacked.for_gradient(partial(soft, state, fresh), design, hyper, batch, needs, second),
     )
     own = design.own["forward_successor"] == "own"
     online, target = state.critics.params, state.target_critics

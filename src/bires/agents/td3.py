@@ -75,16 +75,11 @@ def critic_slope(
     target, online, fresh = jax.random.split(key, 3)
     if needs.cautious or needs.convergent:
         online = jnp.where(compares(hyper.rule), target, online)
-    draw, again = partial(smoothed, design), None
-    if needs.forward and (design.own["fresh_action"] or second is not None):
-        seen = batch.next_observation if second is None else second.observation
-        again = draw(fresh, hyper, state.actor, seen)._replace(
-            observation=seen, discount=None if second is None else hyper.gamma * second.discount
-        )
+    draw, seen = partial(smoothed, design), batch.next_observation
     following = NextActions(
-        draw(target, hyper, state.target_actor, batch.next_observation) if needs.target_succ else None,
-        draw(online, hyper, state.actor, batch.next_observation) if needs.online_succ else None,
-        again,
+        draw(target, hyper, state.target_actor, seen) if needs.target_succ else None,
+        draw(online, hyper, state.actor, seen) if needs.online_succ else None,
+        stacked.for_gradient(partial(draw, fresh, hyper, state.actor), design, hyper, batch, needs, second),
     )
     own = design.own["forward_successor"] == "own"
     online, target = state.critics.params, state.target_critics

@@ -24,7 +24,7 @@ USAGE = re.compile(rf"({STYLE}usage:{STYLE}) {STYLE}bires{STYLE} (train|compare|
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours (`doctor`: of this machine).
+    """Exit code 0: done; 2: bad input; 3: stopped and resumable; 1: a defect of ours, or found by `doctor`, `check`.
 
     130: interrupted at once, by a second Ctrl-C or before there was a run to stop; 141: nothing reads the output.
     """

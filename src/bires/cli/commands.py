@@ -12,7 +12,7 @@ import tyro
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_groups
 from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
-from bires.cli.tools import Doctor, Export, Play
+from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.errors import unknown
 from bires.settings.config import Whole
@@ -179,6 +179,7 @@ def commands(words: Sequence[str]) -> Any:
         "export": Export,
         "reproduce": Reproduce,
         "bench": Bench,
+        "check": Check,
         "doctor": Doctor,
     }
     if words and not words[0].startswith("-") and words[0] not in records:

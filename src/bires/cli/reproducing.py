@@ -80,11 +80,11 @@ def estimate(request: Request, output: Output) -> int:
     left = unfinished(jobs)
     rows = costs(left, lambda text: console.print(text, style="dim", soft_wrap=True))
     table = Table(title=f"{request.study}, scale {request.scale}: what is left to do", title_justify="left")
-    for column in ("task", "members", "training steps", "evaluation steps", "memory", "time"):
-        table.add_column(column, justify="left" if column == "task" else "right", overflow="fold")
+    for column in ("population", "members", "training steps", "evaluation steps", "memory", "time"):
+        table.add_column(column, justify="left" if column == "population" else "right", overflow="fold")
     for row in rows:
         numbers = [f"{row.members}", f"{row.steps:,}", f"{row.evaluation_steps:,}", gigabytes(row.memory)]
-        table.add_row(row.job.config.task, *numbers, duration(row.seconds))
+        table.add_row(row.job.path.name, *numbers, duration(row.seconds))
     if rows:
         table.add_section()
         sums = [sum(r.members for r in rows), sum(r.steps for r in rows), sum(r.evaluation_steps for r in rows)]
@@ -92,7 +92,9 @@ def estimate(request: Request, output: Output) -> int:
         table.add_row("all", *(f"{s:,}" for s in sums), f"≤ {gigabytes(largest)}", duration(total))
     if output.json:
         about = ("members", "steps", "evaluation_steps", "memory", "seconds")
-        print(json.dumps([{"task": r.job.config.task} | {name: getattr(r, name) for name in about} for r in rows]))
+        names = [{"task": row.job.config.task, "population": row.job.path.name} for row in rows]
+        costs_of = [{name: getattr(row, name) for name in about} for row in rows]
+        print(json.dumps([name | cost for name, cost in zip(names, costs_of, strict=True)]))
         return 0
     console.print(table)
     done = len(jobs) - len(left)

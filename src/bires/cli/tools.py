@@ -1,14 +1,16 @@
-"""Commands around a run and the machine: play, export, doctor."""
+"""Commands around a run, a task and the machine: play, export, check, doctor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from bires.cli.output import MaybePath, MaybeWhole
+from bires.envs.adapter import Protocol
+from bires.settings.arguments import Arguments
 from bires.settings.config import Whole
 from bires.settings.options import Source, Target
 
@@ -78,6 +80,30 @@ class Export:
         request = ExportRequest(self.to, self.out, self.project, self.member, self.episodes, self.source)
         print(printable(export(opened(self.runs, self.trust), request, print).advice, "\n"))
         return 0
+
+
+@dataclass(frozen=True)
+class Check:
+    """Say what an agent sees of a task, and whether it keeps what training asks of an environment.
+
+    Exit code 0: it can be trained; 1: it raised, or gave what is not finite.
+    """
+
+    task: Annotated[str, tyro.conf.arg(metavar="TASK"), tyro.conf.Positional]
+    """A name of `bires list tasks`, a Gymnasium id, MODULE:ID or MODULE:FUNCTION."""
+    protocol: Protocol = "modern"
+    """`modern` scales actions from [−1, 1] to the task's bounds; `paper` does not."""
+    env_kwargs: Arguments = field(default_factory=dict)
+    """Arguments of the environment's constructor, as JSON: '{"gravity": 9.8}'."""
+    json: bool = False
+    """Print JSON, for machines."""
+
+    def run(self) -> int:
+        from bires.tools.checking import diagnoses
+        from bires.tools.diagnoses import show
+
+        good = f"It can be trained: `bires compare {self.task}`."
+        return show(diagnoses(self.task, self.protocol, self.env_kwargs), self.json, good, "It cannot be trained")
 
 
 @dataclass(frozen=True)

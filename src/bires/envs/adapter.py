@@ -104,6 +104,11 @@ class Environment:
         """That of Gymnasium."""
         return self._env.action_space
 
+    @property
+    def observation_space(self) -> Any:
+        """That of Gymnasium, flattened where observations are."""
+        return self._env.observation_space
+
     def frame(self) -> np.ndarray:
         """The picture of the present state, (height, width, 3) bytes; only of an environment built to render."""
         picture = np.asarray(self._env.render())

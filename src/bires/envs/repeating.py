@@ -15,27 +15,29 @@ KNOWN = frozenset(SHORT.values())
 
 
 def repeats(recipe: Recipe, environment: Environment) -> bool:
-    """Whether the first steps of an episode are the same again, here and in an environment that is built anew.
-
-    True for one that raises: the run itself will report it.
-    """
+    """Whether a task is known to repeat, or its first steps do; one that raises is reported by the run itself."""
     if recipe.id in KNOWN or (recipe.family is not None and recipe.module is None):
         return True
     try:
-        first = beginning(environment)
-        if not np.array_equal(first, beginning(environment), equal_nan=True):
-            return False
-        with closing(recipe.build()) as another:
-            return np.array_equal(first, beginning(another), equal_nan=True)
+        return same_again(recipe, environment, STEPS)
     except Exception:
         return True
 
 
-def beginning(environment: Environment) -> np.ndarray:
+def same_again(recipe: Recipe, environment: Environment, steps: int) -> bool:
+    """Whether an episode's first steps are the same again, here and in an environment that is built anew."""
+    first = beginning(environment, steps)
+    if not np.array_equal(first, beginning(environment, steps), equal_nan=True):
+        return False
+    with closing(recipe.build()) as another:
+        return np.array_equal(first, beginning(another, steps), equal_nan=True)
+
+
+def beginning(environment: Environment, steps: int) -> np.ndarray:
     """The start of an episode and some steps of it, as numbers."""
     space, rng = environment.space, np.random.default_rng(0)
     seen = [environment.reset(1), np.zeros(3)]
-    for _ in range(STEPS):
+    for _ in range(steps):
         outcome = environment.step(rng.uniform(space.low, space.high).astype(np.float32))
         seen += [outcome.observation, np.array([outcome.reward, outcome.terminated, outcome.truncated])]
         if outcome.terminated or outcome.truncated:

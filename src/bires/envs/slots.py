@@ -188,5 +188,5 @@ def require_finite(observation: np.ndarray, reward: float = 0.0) -> None:
     """Refuses what is not finite. (A finite sum of squares has finite terms, and is quicker to ask.)"""
     if math.isfinite(reward) and (math.isfinite(observation.dot(observation)) or np.isfinite(observation).all()):
         return
-    what, value = ("observation", observation) if math.isfinite(reward) else ("reward", reward)
-    raise FloatingPointError(f"the environment gave a {what} that is not finite: {value}")
+    what, value = ("an observation", observation) if math.isfinite(reward) else ("a reward", reward)
+    raise FloatingPointError(f"the environment gave {what} that is not finite: {value}")

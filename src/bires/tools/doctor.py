@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import psutil
@@ -22,10 +18,8 @@ from packaging.requirements import Requirement
 
 from bires.machine import hardware, mps
 from bires.tools import video
+from bires.tools.diagnoses import Diagnosis, State, examined, show
 
-State = Literal["ok", "advice", "absent", "broken"]
-"""`broken`: training does not work. `advice`: it could work better. `absent`: an optional part is missing."""
-MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
 JAX_SETTINGS = ("JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_DISABLE_JIT", "JAX_DEBUG_NANS", "XLA_FLAGS")
 EXTRAS = {
@@ -41,40 +35,10 @@ EXTRAS = {
 GIGABYTE = 10**9
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """The result of one check."""
-
-    what: str
-    state: State
-    found: str
-    fix: str = ""
-
-
 def doctor(as_json: bool) -> int:
-    """Prints all findings; exit code 1 if something that training needs is broken, else 0."""
-    findings = [finding for check in CHECKS for finding in examined(check)]
-    if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
-    else:
-        for finding in findings:
-            print(line(finding))
-        broken = [finding.what for finding in findings if finding.state == "broken"]
-        print(f"Training does not work here: {', '.join(broken)}." if broken else "Training works here.")
-    return int(any(finding.state == "broken" for finding in findings))
-
-
-def examined(check: Callable[[], Iterator[Diagnosis]]) -> Iterator[Diagnosis]:
-    """A check that raises is a finding, too."""
-    try:
-        yield from check()
-    except Exception:
-        yield Diagnosis(check.__name__, "broken", traceback.format_exc(limit=-1).strip(), "Please report this.")
-
-
-def line(finding: Diagnosis) -> str:
-    fix = f"\n{'':6}{'':28}→ {finding.fix}" if finding.fix else ""
-    return f"{MARKS[finding.state]:6}{finding.what:28}{finding.found}{fix}"
+    """Prints what all checks say; exit code 1 if something that training needs is broken, else 0."""
+    found = (diagnosis for check in CHECKS for diagnosis in examined(check))
+    return show(found, as_json, "Training works here.", "Training does not work here")
 
 
 # What training needs.

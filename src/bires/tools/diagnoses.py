@@ -1,0 +1,54 @@
+"""What a check found: its state, in words, and what to type; of a machine (`doctor`) or of a task (`check`)."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+State = Literal["ok", "advice", "absent", "broken"]
+"""`broken`: training does not work. `advice`: it could work better. `absent`: an optional part is missing."""
+MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The result of one check."""
+
+    what: str
+    state: State
+    found: str
+    fix: str = ""
+
+
+def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = "Please report this.") -> Iterator[Diagnosis]:
+    """A check that raises is a finding, too."""
+    try:
+        yield from check()
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        found = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        yield Diagnosis(check.__name__, "broken", found, fix)
+
+
+def show(diagnoses: Iterable[Diagnosis], as_json: bool, good: str, bad: str) -> int:
+    """Prints them, and ``good``, or ``bad`` with what is broken; exit code 1 if something is, else 0."""
+    seen = []
+    for diagnosis in diagnoses:
+        seen.append(diagnosis)
+        if not as_json:
+            print(line(diagnosis), flush=True)
+    broken = [diagnosis.what for diagnosis in seen if diagnosis.state == "broken"]
+    if as_json:
+        print(json.dumps([asdict(diagnosis) for diagnosis in seen], indent=2))
+    else:
+        print(f"{bad}: {', '.join(broken)}." if broken else good)
+    return int(bool(broken))
+
+
+def line(diagnosis: Diagnosis) -> str:
+    fix = f"\n{'':6}{'':28}→ {diagnosis.fix}" if diagnosis.fix else ""
+    return f"{MARKS[diagnosis.state]:6}{diagnosis.what:28}{diagnosis.found}{fix}"

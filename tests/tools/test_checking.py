@@ -1,0 +1,140 @@
+"""A look at a task: what is good, what could be better, what is broken, each from an environment made so."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import bires
+from bires.cli import main
+from tests import environments
+
+
+def found(task: str, **more) -> dict[str, tuple[str, str, str]]:
+    table = bires.check(task, **more)
+    return {row["what"]: (row["state"], row["found"], row["fix"]) for row in table.rows()}
+
+
+def probe(name: str) -> str:
+    return f"tests.environments:bires-test/{name}-v0"
+
+
+def test_a_task_of_dmcontrol_keeps_everything():
+    seen = found("cartpole-swingup")
+    assert {state for state, _, _ in seen.values()} == {"ok"}
+    assert seen["task"][1] == "dm_control/cartpole-swingup-v0"
+    assert seen["steps"][1].startswith("2,000 random ones")
+    assert seen["observations"][1].startswith("5 numbers")
+    assert seen["actions"][1] == "1 number, -1 to 1: ddpg, td3, sac, crossq"
+    assert seen["episodes"][1] == "2 of 1000 steps: 0 ended, 2 were cut"
+    assert "others with others" in seen["seeds"][1]
+    assert "oracle" in seen["planning"][1]
+
+
+def test_choices_are_for_dqn_and_a_reward_of_one_until_the_end_is_no_sparse_one():
+    seen = found("CartPole-v1")
+    assert seen["actions"][1] == "2 choices: dqn"
+    assert seen["rewards"][0] == "ok"
+    assert seen["planning"][0] == "absent"
+
+
+def test_pictures_are_counted():
+    pytest.importorskip("minatar")
+    seen = found("MinAtar/Breakout")
+    assert seen["observations"][1] == "1 picture of 4 × 10 × 10"
+    assert seen["actions"][1] == "3 choices: dqn"
+
+
+def test_an_environment_that_does_not_repeat_is_told():
+    assert found(probe("Moody"))["seeds"][:2] == (
+        "advice",
+        "another episode with the same seed and actions: runs cannot be continued exactly",
+    )
+    assert found(probe("Forgetful"))["seeds"][0] == "advice"
+    assert found(probe("Drawn"))["seeds"][0] == "ok"
+
+
+def test_a_task_with_one_start_is_told():
+    assert "starts in the same state" in found(probe("TwoSteps"))["seeds"][1]
+
+
+def test_rewards_without_a_difference_are_told():
+    sparse, constant = found(probe("Endless"))["rewards"], found(probe("Clock"))["rewards"]
+    assert sparse == ("advice", "0 in every step", "a reward that chance finds, or many steps")
+    assert constant == ("advice", "1 in every step", "a reward that depends on what agents do")
+
+
+def test_episodes_without_an_end_are_told(monkeypatch):
+    state, text, fix = found(probe("Endless"))["episodes"]
+    assert (state, "max_episode_steps" in fix) == ("advice", True)
+    assert text.startswith("none ended in ")
+    assert text.endswith("training will cut them after 10,000")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("Raises", "RuntimeError: the motor came off"), ("NotFinite", "FloatingPointError: the env")]
+)
+def test_what_raises_is_broken_with_its_place(name, error, capsys):
+    assert main(["check", probe(name)]) == 1
+    shown = capsys.readouterr().out
+    assert f"FAIL  steps                       {error}" in shown
+    assert ".py, line " in shown
+    assert shown.endswith("It cannot be trained: steps.\n")
+
+
+def test_nothing_more_is_asked_of_what_cannot_start():
+    seen = found(probe("Hopeless"))
+    assert list(seen) == ["task", "steps"]
+    assert "no licence key" in seen["steps"][1]
+
+
+def test_a_state_that_does_not_hold_everything_is_no_oracle():
+    assert found(probe("Settable"))["planning"][0] == "ok"
+    state, _, fix = found(probe("HalfSettable"))["planning"]
+    assert state == "absent"
+    assert fix.startswith("model='learned'")
+
+
+class Large(environments.Probe):
+    """Observations and rewards in thousands; observations leave their space now and then, if it has bounds."""
+
+    def __init__(self, bound=np.inf):
+        self.observation_space = spaces.Box(-bound, bound, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(0.0), {}
+
+    def step(self, action):
+        return self.observe(self.np_random.normal(0, 1000)), 3000 * float(action[0]), False, False, {}
+
+
+gymnasium.register("bires-test/Large-v0", entry_point=f"{__name__}:Large", max_episode_steps=100)
+
+
+def test_large_numbers_and_wrong_bounds_are_told():
+    seen = found("tests.tools.test_checking:bires-test/Large-v0")
+    assert seen["observations"][::2] == ("advice", "normalise_observations, or smaller units")
+    assert seen["rewards"][0] == "advice"
+    assert seen["rewards"][2].startswith("reward_scale=0.001")
+    narrow = found("tests.tools.test_checking:bires-test/Large-v0", env_kwargs={"bound": 500.0})["observations"]
+    outside = int(narrow[1].split("; ")[1].split()[0])
+    assert narrow[0] == "advice"
+    assert 0.5 < outside / 2020 < 0.7, "of a normal distribution 62 % lie outside half a deviation"
+
+
+def test_the_command_speaks_json(capsys):
+    assert main(["check", "Pendulum-v1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["what"] for row in rows][:3] == ["task", "steps", "observations"]
+
+
+def test_what_no_agent_can_act_in_is_bad_input(capsys):
+    assert main(["check", "nonsense"]) == 2
+    assert "Unknown task 'nonsense'" in capsys.readouterr().err
+    assert main(["check", "Pendulum-v1", "--env-kwargs", '{"colour": 1}']) == 2
+    assert "colour" in capsys.readouterr().err
+    with pytest.raises(bires.UserError, match="protocol was given 'old'"):
+        bires.check("Pendulum-v1", protocol="old")
