@@ -57,19 +57,28 @@ def totals(panels: Sequence[Panel]) -> list[Total]:
 
 
 def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
-    """Panels that may be counted together: of one model and noise; then by kind of task, where there are several."""
-    models = dict.fromkeys(model_of(panel) for panel in panels)
-    if len(models) > 1:
-        named = {model: f"model={model}" if model else "no planner" for model in models}
-        return {named[model]: once([p for p in panels if model_of(p) == model]) for model in models}
-    noises = dict.fromkeys(panel.runs[0].config.disturb for panel in panels)
-    if len(noises) > 1:
-        return {f"disturb={noise:g}": once([p for p in panels if world_of(p)[1] == noise]) for noise in noises}
+    """Panels that may be counted together: of one noise and model; then by kind of task, where there are several."""
+    noises = dict.fromkeys(world_of(panel)[1] for panel in panels)
+    models = {noise: dict.fromkeys(model_of(p) for p in panels if world_of(p)[1] == noise) for noise in noises}
+    if len(noises) > 1 or any(len(some) > 1 for some in models.values()):
+        return {
+            worded(noise if len(noises) > 1 else None, model, len(models[noise]) > 1): once(
+                [p for p in panels if (world_of(p)[1], model_of(p)) == (noise, model)]
+            )
+            for noise in noises
+            for model in models[noise]
+        }
     whole = once(panels)
     kinds = dict.fromkeys(scores.kind_of_task(panel.task) for panel in whole)
     if len(kinds) == 1:
         return {"all": whole}
     return {"all": whole} | {kind: [p for p in whole if scores.kind_of_task(p.task) == kind] for kind in kinds}
+
+
+def worded(noise: float | None, model: str | None, several: bool) -> str:
+    """The name of a group: its noise and its model, where other groups differ in them."""
+    words = [] if noise is None else [f"disturb={noise:g}"]
+    return ", ".join([*words, *([f"model={model}" if model else "no planner"] if several else [])])
 
 
 def model_of(panel: Panel) -> str | None:

@@ -19,6 +19,7 @@ from bires.analysis.names import file_name
 from bires.analysis.report.content import About, by_eta, content
 from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
+from bires.analysis.totals import groups
 from bires.errors import UserError
 from bires.runs.folder import cell, write_whole
 
@@ -148,10 +149,19 @@ def draw(found: Found, out: Path) -> list[Path]:
 
 
 def effects(found: Found) -> list[figures.Effect]:
-    """Every kind that has a baseline, over all tasks."""
-    gains = found.gains()
+    """Every kind that has a baseline, over all tasks; or over each group of them that may not be counted together."""
+    together = groups(found.panels)
+    titles = {name: {panel.title for panel in panels} for name, panels in together.items()}
     return [
-        (total.kind, total.mean_difference, [row.difference.value for row in gains[total.kind] if row.difference])
+        (
+            total.kind if "all" in together else f"{total.kind}, {total.tasks}",
+            total.mean_difference,
+            [
+                row.difference.value
+                for row in found.rows
+                if row.kind == total.kind and row.difference and row.task in titles[total.tasks]
+            ],
+        )
         for total in found.totals
-        if total.tasks == "all" and total.mean_difference is not None and total.kind in gains
+        if total.mean_difference is not None and (total.tasks == "all" or "all" not in together)
     ]
