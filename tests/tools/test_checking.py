@@ -137,4 +137,4 @@ def test_what_no_agent_can_act_in_is_bad_input(capsys):
     assert main(["check", "Pendulum-v1", "--env-kwargs", '{"colour": 1}']) == 2
     assert "colour" in capsys.readouterr().err
     with pytest.raises(bires.UserError, match="protocol was given 'old'"):
-        bires.check("Pendulum-v1", protocol="old")
+        bires.check("Pendulum-v1", protocol="old")  # type: ignore[arg-type]

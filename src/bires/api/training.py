@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from bires.analysis.live import logging
-from bires.api.keywords import Names, Numbers, Whole
+from bires.api.keywords import Names, Numbers, Settings, Whole, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -120,34 +120,12 @@ def train(
     return carried_out(config, out, options, quiet, log)
 
 
+@showing_settings
 @as_typed
 def compare(
     task: str,
     *,
     agent: str | None = None,
-    algorithm: Names | None = None,
-    rule: Names | None = None,
-    planner: Names | None = None,
-    eta: Numbers | None = None,
-    eta_end: Numbers | None = None,
-    eta_until: Numbers | None = None,
-    seeds: Whole | None = None,
-    seed: Numbers | None = None,
-    gamma: Numbers | None = None,
-    steps: Whole | None = None,
-    warmup: Whole | None = None,
-    eval_every: Whole | None = None,
-    eval_episodes: Whole | None = None,
-    batch: Whole | None = None,
-    replay: Whole | None = None,
-    update_every: Whole | None = None,
-    hidden: Iterable[int] | int | None = None,
-    protocol: Literal["modern", "paper"] | None = None,
-    log_every: Whole | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
-    reward_scale: float | None = None,
-    disturb: float | None = None,
-    normalise_observations: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohorts: Cohorts = Options.cohorts,
@@ -157,58 +135,26 @@ def compare(
     callback: Callback | str | None = None,
     log: Viewer | None = None,
     quiet: bool = False,
-    **own: Any,
+    **settings: Unpack[Settings],
 ) -> Run:
     """`train` with an agent and its Bi-Res version on the same seeds (five, unless said otherwise).
 
         run = bires.compare("walker-stand", steps=1e5)
         run.summary()  # final returns, AUC, and the AUC improvement with its interval
 
-    ``agent`` is ddpg, td3, sac, dqn or MODULE:NAME; without it, the first of these for the task's actions. All other
-    arguments are those of `train`.
+    ``agent`` is ddpg, td3, sac, dqn or MODULE:NAME; without it, the first of these for the task's actions. ``settings``
+    and all other arguments are those of `train`.
     """
-    if algorithm is None:
-        algorithm = compared(task, agent, env_kwargs)
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    if "algorithm" not in given:
+        given["algorithm"] = compared(task, agent, given.get("env_kwargs"))
     elif agent is not None:
         raise UserError(
             "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
         )
-    return train(
-        task,
-        algorithm=algorithm,
-        rule=rule,
-        planner=planner,
-        eta=eta,
-        eta_end=eta_end,
-        eta_until=eta_until,
-        seeds=5 if seeds is None and seed is None else seeds,
-        seed=seed,
-        gamma=gamma,
-        steps=steps,
-        warmup=warmup,
-        eval_every=eval_every,
-        eval_episodes=eval_episodes,
-        batch=batch,
-        replay=replay,
-        update_every=update_every,
-        hidden=hidden,
-        protocol=protocol,
-        log_every=log_every,
-        env_kwargs=env_kwargs,
-        reward_scale=reward_scale,
-        disturb=disturb,
-        normalise_observations=normalise_observations,
-        out=out,
-        workers=workers,
-        cohorts=cohorts,
-        checkpoint_minutes=checkpoint_minutes,
-        keep_going=keep_going,
-        keep_every=keep_every,
-        callback=callback,
-        log=log,
-        quiet=quiet,
-        **own,
-    )
+    config = make_config(task, given if "seed" in given else {"seeds": 5, **given})
+    options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
+    return carried_out(config, out, options, quiet, log)
 
 
 @as_typed
