@@ -2,8 +2,9 @@
 
     python benchmarks/coverage.py --page docs/statistics.md
 
-draws two algorithms' scores from known distributions, many times, and counts. With a page, the table between
-``<!-- coverage -->`` and ``<!-- end -->`` is rewritten; the seed is fixed, so the same code makes the same table.
+draws two algorithms' scores from known distributions, many times, and counts. With a page, the tables between
+``<!-- coverage -->`` or ``<!-- coverage-modes -->`` and ``<!-- end -->`` are rewritten; seeds are fixed, so the same
+code makes the same tables.
 """
 
 from __future__ import annotations
@@ -124,6 +125,37 @@ def covered(name: str, sigma: float, runs: int, paired: bool, repeats: int, seed
     return {method: count / repeats for method, count in hits.items()}
 
 
+CHANCES = ((0.1, 0.4), (0.4, 0.4), (0.5, 0.8), (0.8, 0.95))
+"""Of learning a task at all: the baseline's, the other algorithm's."""
+
+
+def modes(repeats: int) -> str:
+    """The difference, where a run scores 0.5 or about nothing; in a cell the four cases, in per cent."""
+    lines = ["| chances of learning | one task | mean over nine tasks |", "|---|---|---|"]
+    for seed, chances in enumerate(CHANCES):
+        cells = []
+        for tasks in (1, TASKS):
+            cases = product((5, 10), (True, False))
+            found = [held(chances, tasks, runs, paired, repeats, seed) for runs, paired in cases]
+            cells.append(" / ".join(f"{100 * share:.0f}" for share in found))
+        lines.append(f"| {chances[0]:g} and {chances[1]:g} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def held(chances: tuple[float, float], tasks: int, runs: int, paired: bool, repeats: int, seed: int) -> float:
+    """The share of repeats in which our interval held the truth."""
+    rng, hits = np.random.default_rng(seed), 0
+    for _ in range(repeats):
+        first, own = rng.standard_normal((2, runs, tasks))
+        second = CORRELATION * first + np.sqrt(1 - CORRELATION**2) * own if paired else own
+        learned = [x < stats.norm.ppf(chance) for x, chance in zip((first, second), chances, strict=True)]
+        samples = [0.5 * one + 0.01 * rng.random((runs, tasks)) for one in learned]
+        found = intervals.estimate(statistics.mean_difference, *samples, paired=paired)
+        hits += found.low <= 0.5 * (chances[1] - chances[0]) <= found.high
+    return hits / repeats
+
+
 def table(repeats: int) -> str:
     """Every quantity and distribution; in a cell the four cases, in per cent."""
     cases = list(product((5, 10), (True, False)))
@@ -141,13 +173,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--only", choices=("coverage", "coverage-modes"), help="one of the two tables")
     given = parser.parse_args()
     intervals.RESAMPLES = given.resamples
-    found = table(given.repeats)
-    if given.page:
-        text = given.page.read_text(encoding="utf-8")
-        block = re.compile(r"(<!-- coverage -->\n).*?(<!-- end -->)", re.DOTALL)
-        given.page.write_text(block.sub(lambda m: f"{m[1]}{found}\n{m[2]}", text), encoding="utf-8")
+    for name, make in {"coverage": table, "coverage-modes": modes}.items():
+        if given.only in (None, name):
+            found = make(given.repeats)
+            if given.page:
+                text = given.page.read_text(encoding="utf-8")
+                block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+                written = block.sub(lambda m, found=found: f"{m[1]}{found}\n{m[2]}", text)  # type: ignore[misc]
+                given.page.write_text(written, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """Curves of runs: unequal lengths, diverged and missing members, runs that may and may not be pooled."""
 
+import json
+
 import pytest
 
-from bires.analysis.curves import collect, curves
+from bires.analysis.curves import collect, curves, superseded
 from bires.analysis.summary import summarise
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.settings.keywords import changed
+from bires.studies.reporting import state
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
@@ -127,3 +130,30 @@ def test_titles_say_no_more_than_it_takes_to_tell_panels_apart(tmp_path):
         "Hopper, model=learned, ensemble=3",
         "Swimmer",
     ]
+
+
+def with_seeds_again(tmp_path, upto=None):
+    """A run in which three members diverge, and the same seeds again, in which none does."""
+    first = make_run(tmp_path / "first", PAIR, diverged={3: 150, 4: 150, 5: 150})
+    return first, make_run(tmp_path / "again", PAIR, upto=upto)
+
+
+def test_seeds_that_are_trained_again_do_not_hide_a_divergence(tmp_path):
+    first, again = with_seeds_again(tmp_path, upto=300)
+    for runs in ((first, again), (again, first)):
+        (panel,) = collect(runs)
+        assert [kind.diverged for kind in panel.kinds] == [0, 3]
+        assert [run.path.name for run in superseded(panel.runs)] == ["again"]
+        assert "The same seeds twice, counted once, in the run that got further; not in: again." in state([panel])
+
+
+def test_of_equal_runs_the_first_that_was_trained_counts(tmp_path):
+    first, again = with_seeds_again(tmp_path)
+    for run, hour in ((first, "11"), (again, "10")):
+        manifest = json.loads((run.path / "manifest.json").read_text())
+        (run.path / "manifest.json").write_text(json.dumps(manifest | {"start": f"2026-01-01T{hour}:00:00+00:00"}))
+    runs = [Run(first.path), Run(again.path)]
+    for order in (runs, runs[::-1]):
+        (panel,) = collect(order)
+        assert [kind.diverged for kind in panel.kinds] == [0, 0]
+        assert [run.path.name for run in superseded(panel.runs)] == ["first"]

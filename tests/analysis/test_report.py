@@ -102,7 +102,7 @@ def test_nothing_to_report(tmp_path):
         report([], tmp_path, None, "")
 
 
-@pytest.mark.parametrize(("width", "columns"), [(80, 4), (120, 5), (300, 11)])
+@pytest.mark.parametrize(("width", "columns"), [(80, 4), (120, 5), (300, 12)])
 def test_the_terminal_shows_the_comparisons_that_fit(width, columns, tmp_path):
     found = [total for total in find(collect(three_runs(tmp_path))).totals if total.interval]
     table = totals_table(found, width)

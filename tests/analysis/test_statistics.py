@@ -295,6 +295,11 @@ def test_large_gains_are_written_as_multiples():
     assert Estimate(float("nan"), float("nan"), float("nan")).show("+.1%") == "–"
 
 
+def test_what_is_rounded_to_zero_keeps_its_sign():
+    assert Estimate(2e-4, -3e-7, 0.0).show("+.3f") == "+0.000 [-0.000, 0.000]"
+    assert Estimate(0.0, -1e-9, 0.5).show(".2f") == "0.00 [0.00, 0.50]"
+
+
 def coverage_page():
     """(quantity, scores) → how often our intervals hold the truth, as docs/statistics.md says."""
     text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bires.analysis import summary
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
 from bires.errors import UserError
-from bires.settings.keywords import make_config
+from bires.settings.keywords import changed, make_config
 from bires.studies import claims, plan
 from bires.studies.beyond import BEYOND
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about, judge, made_by, notes, own
 from bires.studies.study import Part, Study
-from tests.synthetic import make_run
+from tests.synthetic import PAIR, make_run
 
 
 def panels_of(tmp_path, level, tasks=("walker-stand", "walker-walk"), seeds=5, **settings):
@@ -379,6 +380,52 @@ def test_a_baseline_is_nothing_by_the_tasks_scale(tmp_path):
     """Returns of 5 · 10⁻⁴ are below 10⁻⁶ of 1000: a ratio to them has no meaning."""
     config = make_config("walker-stand", {"algorithm": ("ddpg", "bi-res-ddpg"), "seed": (0, 1, 2), "steps": 40})
     run = make_run(tmp_path / "a", config, lambda member, step, steps: 5e-4 if member.eta is None else 500.0)
-    found = claims.better("bi-res-ddpg(0.05)", "ddpg").measure(collect([run])).value
+    found = claims.similar("bi-res-ddpg(0.05)", "ddpg").measure(collect([run])).value
     assert found is not None
     assert found.value == np.inf
+
+
+def test_signs_are_judged_by_the_difference_on_one_task_too(tmp_path):
+    """The interval of a ratio need not agree with that of its difference about zero; the tables show both."""
+    (panel,) = collect([make_run(tmp_path / "a", PAIR)])
+    found = claims.better("bi-res-ddpg(0.05)", "ddpg").measure([panel])
+    row = summary.describe(panel.kinds[1], panel)
+    assert found.value == row.difference
+    assert found.unit == "number"
+
+
+def test_a_study_is_judged_by_panels_of_its_own_protocol(tmp_path):
+    modern = [
+        make_run(job.path, job.config)
+        for job in plan.jobs("modern", "smoke", tmp_path / "m", {"eval_every": 100})
+        if job.config.task == "walker-run"
+    ]
+    other = make_run(tmp_path / "p", changed(PAIR, task="walker-run", protocol="paper", steps=4000))
+    alone, beside = (judge(STUDIES["modern"], collect(runs)) for runs in (modern, [other, *modern]))
+    assert [one.value for one in alone] == [one.value for one in beside]
+    assert "no data" not in {one.answer for one in beside}
+
+
+def test_another_version_of_a_task_is_a_departure(tmp_path):
+    run = make_run(tmp_path / "a", changed(PAIR, task="Hopper-v5", protocol="paper"))
+    assert any("Hopper-v5 instead of Hopper-v4" in note for note in notes(STUDIES["auc"], collect([run])))
+    same = make_run(tmp_path / "b", changed(PAIR, task="Hopper-v4", protocol="paper"))
+    assert not any("instead of Hopper" in note for note in notes(STUDIES["auc"], collect([same])))
+
+
+def test_equal_etas_are_seldom_told_from_the_best(tmp_path):
+    """One interval of six being below zero by chance is no proof: each is as wide as six of them need."""
+    rng = np.random.default_rng(0)
+    config = make_config(
+        "walker-stand", {"algorithm": "bi-res-ddpg", "eta": (0.05, 0.1, 0.2, 0.4), "seeds": 5, "steps": 100}
+    )
+    wrong = 0
+    for repeat in range(60):
+        luck = rng.normal(500, 100, (len(config.eta), 5))
+        run = make_run(
+            tmp_path / str(repeat),
+            replace(config, eval_every=100),
+            lambda member, step, steps, luck=luck: float(luck[config.eta.index(member.eta), member.seed]),
+        )
+        wrong += claims.best_eta("bi-res-ddpg", 0.05).measure(collect([run])).answer == "no"
+    assert wrong <= 5

@@ -7,15 +7,18 @@ What is not there is handled so, everywhere:
   out would reward an algorithm for losing its worst runs. Every number has their count beside it.
 - *Missing members*, which have no evaluation at all, are skipped and counted.
 - *Several agents on one task* share its panel if they were trained under the same protocol, each with one set of sizes.
-- *The same member in several runs* (one kind, one seed) is one member, with the longest of its curves: equal seeds make
-  equal members, and counting them twice would make intervals narrower than they are.
+- *The same member in several runs* (one kind, one seed) is one member, of the run that got furthest (of equal ones the
+  first that was trained): runs of one seed share their start, and counting both would make intervals narrower than they
+  are. Reports name the other run.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -202,13 +205,12 @@ def settings_of(run: Run) -> dict[str, Any]:
 def curves(*runs: Run) -> list[Curves]:
     """One entry per kind (algorithm, η and other numbers that vary between the runs), in the order of members.csv."""
     members: dict[tuple[str, int], dict[str, Any]] = {}
-    for run, rows in zip(runs, labelled(runs), strict=True):
+    tables = list(zip(runs, labelled(runs), strict=True))
+    order = dict.fromkeys((row["label"], row["seed"]) for _, rows in tables for row in rows)
+    for run, rows in sorted(tables, key=lambda pair: precedence(pair[0])):  # later ones replace earlier ones
         seen = evaluations_of(run)
-        for row in rows:
-            row["curve"] = seen.get(row["member"], {})
-            who = (row["label"], row["seed"])
-            if who not in members or len(row["curve"]) > len(members[who]["curve"]):
-                members[who] = row
+        members |= {(row["label"], row["seed"]): row | {"curve": seen.get(row["member"], {})} for row in rows}
+    members = {who: members[who] for who in order}
     kinds: dict[str, list[dict[str, Any]]] = {}
     for (label, _), row in members.items():
         kinds.setdefault(label, []).append(row)
@@ -218,6 +220,33 @@ def curves(*runs: Run) -> list[Curves]:
     common: set[int] = set(whole[0]).intersection(*whole[1:])
     steps = np.array(sorted(common), dtype=np.int64)
     return [kind_of(runs[0].config.task, label, rows, steps) for label, rows in kinds.items()]
+
+
+def precedence(run: Run) -> tuple[int, float, str]:
+    """Which run counts where several have the same member: the one that got furthest, of these the first trained.
+
+    Not the longest curve: a member that diverged would give way to one that did not.
+    """
+    reached = int(max(run.evaluations["step"], default=0))
+    return reached, -timestamp(run.manifest.get("start")), str(run.path.resolve())
+
+
+def timestamp(text: Any) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):  # a manifest from before, or edited
+        return math.inf
+
+
+def superseded(runs: Sequence[Run]) -> list[Run]:
+    """Runs of which some members do not count, as another run has them, too."""
+    holders: dict[tuple[str, int], list[Run]] = {}
+    for run, rows in zip(runs, labelled(runs), strict=True):
+        for row in rows:
+            holders.setdefault((row["label"], row["seed"]), []).append(run)
+    rank = {run.path: precedence(run) for run in runs}
+    lost = {run.path for several in holders.values() for run in sorted(several, key=lambda run: rank[run.path])[:-1]}
+    return [run for run in runs if run.path in lost]
 
 
 def labelled(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:

@@ -64,7 +64,11 @@ class Estimate:
 
 
 def number(value: float, form: str) -> str:
-    """A number in a Python format, or a dash; a zero has no sign, and what is a hundredfold or more is a multiple."""
+    """A number in a Python format, or a dash; what is a hundredfold or more is a multiple.
+
+    A zero has no sign. What is rounded to zero keeps the one that it is shown with: whether an end lies above or below
+    zero can be read.
+    """
     if value != value:
         return "–"
     if np.isinf(value):
@@ -72,7 +76,8 @@ def number(value: float, form: str) -> str:
     if form.endswith("%") and abs(value) >= 100:
         return f"{value:+.3g}×"
     text = f"{value:{form}}"
-    return text if any(digit in text for digit in "123456789") else text.lstrip("+-")
+    signed = "+" in form and value != 0
+    return text if signed or any(digit in text for digit in "123456789") else text.lstrip("+-")
 
 
 @dataclass(frozen=True)
@@ -134,15 +139,25 @@ def require_pairs(samples: Sequence[np.ndarray], paired: Paired) -> None:
 
 
 def estimate(
-    statistic: Statistic, *samples: np.ndarray, paired: Paired = False, shape: Shape = "percentile", seed: int = 0
+    statistic: Statistic,
+    *samples: np.ndarray,
+    paired: Paired = False,
+    shape: Shape = "percentile",
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
 ) -> Estimate:
     """A number and its interval; no interval where some task has a single run, whose error nobody knows."""
-    value, low, high = band(statistic, *samples, paired=paired, shape=shape, seed=seed)
+    value, low, high = band(statistic, *samples, paired=paired, shape=shape, seed=seed, confidence=confidence)
     return Estimate(float(value), float(low), float(high))
 
 
 def band(
-    statistic: Statistic, *samples: np.ndarray, paired: Paired = False, shape: Shape = "percentile", seed: int = 0
+    statistic: Statistic,
+    *samples: np.ndarray,
+    paired: Paired = False,
+    shape: Shape = "percentile",
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`estimate` for a statistic that gives several numbers: value, low and high of each."""
     samples = matrices(**{f"sample {i}": sample for i, sample in enumerate(samples, 1)})
@@ -153,7 +168,7 @@ def band(
     if not all(np.any(count > 1) for count in counts) or any(np.any(count == 1) for count in counts):
         return value, nothing, nothing
     found = draw(statistic, samples, paired, np.random.default_rng(seed))
-    low, high = expanded(found, shape)
+    low, high = expanded(found, shape, confidence)
     known = ~np.isnan(value)
     return (
         value,
@@ -162,15 +177,15 @@ def band(
     )
 
 
-def expanded(found: Resampled, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+def expanded(found: Resampled, shape: Shape, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the interval above."""
-    factor, value = expansion(found), found.value.reshape(-1)
+    factor, value = expansion(found, confidence), found.value.reshape(-1)
     with np.errstate(invalid="ignore"):  # an infinite value has no interval
         if shape == "symmetric":
             distance = np.abs(found.drawn - value)
-            reach = factor * quantile(distance, CONFIDENCE, np.inf)
+            reach = factor * quantile(distance, confidence, np.inf)
             return value - reach, value + reach
-        low, high = percentiles(found.drawn)
+        low, high = percentiles(found.drawn, confidence)
         return stretched(value, low, factor), stretched(value, high, factor)
 
 
@@ -179,9 +194,9 @@ def stretched(value: np.ndarray, end: np.ndarray, factor: np.ndarray) -> np.ndar
     return np.where(end == value, value, value + factor * (end - value))
 
 
-def percentiles(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def percentiles(drawn: np.ndarray, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
     """The plain percentile interval. A resample without a value counts against both ends: none is skipped."""
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - confidence) / 2
     return quantile(drawn, tail, -np.inf), quantile(drawn, 1 - tail, np.inf)
 
 
@@ -192,7 +207,7 @@ def quantile(drawn: np.ndarray, level: float, instead: float) -> np.ndarray:
     return np.where(np.isnan(found), instead, found)
 
 
-def expansion(found: Resampled) -> np.ndarray:
+def expansion(found: Resampled, confidence: float) -> np.ndarray:
     """c above, for each number; 1 where the statistic does not vary."""
     several = found.runs > 1
     v, n = found.variances[:, several], found.runs[several]
@@ -200,7 +215,7 @@ def expansion(found: Resampled) -> np.ndarray:
     there = np.where(total > 0, total, 1.0)
     lost = (v * (n / (n - 1))).sum(axis=1) / there
     freedom = there**2 / np.maximum((v**2 / (n - 1)).sum(axis=1), np.finfo(float).tiny)
-    tail = 1 - (1 - CONFIDENCE) / 2
+    tail = 1 - (1 - confidence) / 2
     c = np.sqrt(lost) * stats.t.ppf(tail, np.maximum(freedom, 1.0)) / stats.norm.ppf(tail)
     return np.asarray(np.where(total > 0, c, 1.0))
 

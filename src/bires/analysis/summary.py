@@ -186,10 +186,11 @@ def rich_table(run: Run, rows: Sequence[Row], width: int | None = None) -> RichT
         table.add_column(name, justify="right", overflow="fold", no_wrap=full and short and name == "final return")
     if compared:
         known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
-        how = f"95 % intervals, seeds {compared.interval}" if known else "no intervals, which need more seeds"
+        kinds = dict.fromkeys(row.interval for row in rows if row.difference)
+        how = f"95 % intervals, seeds {' or '.join(kinds)}" if known else "no intervals, which need more seeds"
         unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
         nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
-        dash = "; –: no algorithm learned the task" if nobody else ""
+        dash = "; –: no algorithm learned the task, or the baseline's AUC is 0" if nobody else ""
         table.caption = f"to the baseline, {how}; scores in units of {unit}{dash}"
         for name in ("difference of scores", "AUC improvement"):
             table.add_column(name if wide else name.replace(" ", "\n", 1), justify="right", no_wrap=True)
@@ -245,6 +246,7 @@ def total_cells(total: Total) -> list[tuple[str, str]]:
         ("final return", show(total.final_difference, "+.3f")),
         ("AUC ratio: median", show(total.median_improvement, "+.0%")),
         ("mean", show(total.mean_improvement, "+.0%")),
+        ("median of all", show(total.median_of_all, "+.0%")),
         ("over", f"{total.learned} of {total.count}"),
         ("intervals", total.interval),
     ]

@@ -36,6 +36,8 @@ class Total:
     """Tasks that some algorithm learned: the paper's ratio is taken over these."""
     median_improvement: Estimate | None
     mean_improvement: Estimate | None
+    median_of_all: Estimate | None
+    """The median of the ratio over every task whose baseline is not nothing, learned or not, as the paper's is."""
     left_out: str
     """The other tasks, by name."""
     overestimation: float | None
@@ -89,12 +91,12 @@ def model_of(panel: Panel) -> str | None:
     return None
 
 
-def once(panels: Sequence[Panel]) -> list[Panel]:
-    """Each world once: its panel under the paper's protocol, with the longest curves, of the most members."""
+def once(panels: Sequence[Panel], protocol: str = "paper") -> list[Panel]:
+    """Each world once: its panel under a protocol, with the longest curves, of the most members."""
     best: dict[tuple[str, float], Panel] = {}
     for panel in panels:
         world = world_of(panel)
-        if world not in best or rank(panel) > rank(best[world]):
+        if world not in best or rank(panel, protocol) > rank(best[world], protocol):
             best[world] = panel
     return [panel for panel in panels if best[world_of(panel)] is panel]
 
@@ -104,9 +106,9 @@ def world_of(panel: Panel) -> tuple[str, float]:
     return scores.short(panel.task), panel.runs[0].config.disturb
 
 
-def rank(panel: Panel) -> tuple[bool, int, int]:
+def rank(panel: Panel, protocol: str) -> tuple[bool, int, int]:
     last = max((int(kind.steps[-1]) for kind in panel.kinds if len(kind.steps)), default=0)
-    return panel.runs[0].config.protocol == "paper", last, sum(len(kind.returns) for kind in panel.kinds)
+    return panel.runs[0].config.protocol == protocol, last, sum(len(kind.returns) for kind in panel.kinds)
 
 
 def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
@@ -141,6 +143,7 @@ def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
         against(statistics.mean_difference, final),
         int(learned.sum()),
         *(ratio or (None, None)),
+        None if itself else ratios(score, np.ones_like(learned))[0],
         "; ".join(panel.title for (panel, _, _), there in zip(both, learned, strict=True) if not there),
         float(np.median(beliefs)) if beliefs else None,
         statistics.divergence_rate(sum(k.diverged for k in members), sum(len(k.returns) for k in members)),
@@ -167,9 +170,10 @@ def learned_by(both: Sequence[Pair], score: Compared) -> np.ndarray:
     return np.asarray(~statistics.is_nothing(score.base) & np.array(there, bool))
 
 
-def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
-    """Median and mean of the paper's ratio over the tasks that some algorithm learned; None: there is no such task."""
-    if not learned.any():
+def ratios(score: Compared, among: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
+    """Median and mean of the paper's ratio over those of some tasks whose baseline is not 0; None: none is."""
+    counted = among & ~statistics.is_nothing(score.base)
+    if not counted.any():
         return None, None
-    base, other, paired = score.base[:, learned], score.other[:, learned], score.paired[learned]
+    base, other, paired = score.base[:, counted], score.other[:, counted], score.paired[counted]
     return statistics.improvement(base, other, paired), statistics.average_improvement(base, other, paired)

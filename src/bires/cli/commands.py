@@ -88,8 +88,7 @@ class Reproduce:
     study: Annotated[str, tyro.conf.arg(metavar="STUDY"), tyro.conf.Positional]
     """See `bires list studies`."""
     scale: Literal["smoke", "laptop", "small", "paper"] = "small"
-    """smoke: minutes, to see that everything works; laptop: small networks, hours on two cores; small: hours on a
-    workstation; paper: all of it."""
+    """smoke: minutes; laptop: hours on two cores, small networks; small: hours on a workstation; paper: all of it."""
     dry_run: bool = False
     """Run nothing; show what is left to do: members, steps, memory and time on this machine."""
     task: Annotated[tuple[str, ...], NO_DEFAULT] = ()

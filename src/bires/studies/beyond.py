@@ -54,6 +54,11 @@ def successor_parts() -> tuple[Part, ...]:
     )
 
 
+def forward(agent: str, successor: str, fresh: bool) -> str:
+    """The label of Bi-Res with a form of its forward term."""
+    return f"bi-res-{agent}(0.2)" + " forward_successor=own" * (successor == "own") + " fresh_action" * fresh
+
+
 NOISY_TASKS = ("cartpole-swingup", "Hopper")
 """Simulators that are quick to ask for second successors."""
 NOISES = (0.0, 0.1, 0.3)
@@ -131,10 +136,13 @@ BEYOND: dict[str, Study] = {
         seeds=5,
         beyond=True,
         figure="effects",
-        claims=tuple(
-            gain(f"bi-res-{agent}(0.2)" + " forward_successor=own" * (successor == "own") + " fresh_action" * fresh)
-            for agent in ("td3", "sac")
-            for successor, fresh in SUCCESSORS
+        claims=(
+            *(gain(forward(agent, *form)) for agent in ("td3", "sac") for form in SUCCESSORS),
+            *(
+                better(forward(agent, *form), forward(agent, "min", False))
+                for agent in ("td3", "sac")
+                for form in (("own", False), ("min", True))
+            ),
         ),
     ),
     "stochastic": Study(

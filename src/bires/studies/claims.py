@@ -106,14 +106,16 @@ def gain(label: str) -> Claim:
             return NO_DATA
         return mean_difference(both, lambda found: above(found, 0.0))
 
-    return Claim(f"{label} scores higher than without residual updates (mean difference over tasks)", "", measure)
+    return Claim(f"{label} scores higher than its baseline (mean difference over tasks)", "", measure)
 
 
-def mean_difference(pairs: Sequence[totals.Pair], judge: Callable[[Estimate], Answer]) -> Finding:
+def mean_difference(
+    pairs: Sequence[totals.Pair], judge: Callable[[Estimate], Answer], confidence: float = intervals.CONFIDENCE
+) -> Finding:
     """The mean over tasks of the difference of normalised scores."""
     units = [scores.scale_of(panel).value for panel, _, _ in pairs]
     score = scores.compared(totals.curves_of(pairs), scores.score, units)
-    found = totals.between(statistics.mean_difference, score)
+    found = estimate(statistics.mean_difference, score.base, score.other, paired=score.paired, confidence=confidence)
     return Finding(found, judge(found), "number", score.interval)
 
 
@@ -145,9 +147,10 @@ def compared(
     once_learned: bool = False,
     by_sign: bool = False,
 ) -> Claim:
-    """The AUC improvement of one kind over another, on one task or the mean over all that have both.
+    """One kind and another, on one task or the mean over all that have both: by default the improvement of the AUC.
 
-    ``by_sign``: of several tasks the mean difference of normalised scores, as a ratio to nothing would outweigh all.
+    ``by_sign``: the (mean) difference of normalised scores, as a ratio to nothing would outweigh all, and the interval
+    of a ratio need not leave out zero where that of its difference does.
     ``once_learned``: open as long as nobody has learned one of these tasks; untrained policies perform alike.
     """
 
@@ -155,7 +158,7 @@ def compared(
         pairs = pairs_of(panels, label, over, task)
         if not pairs:
             return NO_DATA
-        if by_sign and len(pairs) > 1:
+        if by_sign:
             return mean_difference(pairs, judge)
         units = [scores.scale_of(panel).value for panel, _, _ in pairs]  # what counts as nothing is a share of it
         score = scores.compared(totals.curves_of(pairs), scores.score, units)
@@ -168,7 +171,7 @@ def compared(
 
 
 def better(label: str, over: str, task: str | None = None) -> Claim:
-    statement = f"{label} has a larger AUC than {over}"
+    statement = f"{label} has a larger AUC than {over} (difference of scores)"
     return compared(statement, label, over, task, lambda found: above(found, 0.0), by_sign=True)
 
 
@@ -178,7 +181,9 @@ def not_better(label: str, over: str, task: str | None = None) -> Claim:
     def judge(found: Estimate) -> Answer:
         return "yes" if found.high <= 0 else "no" if found.low > 0 else "open"
 
-    return compared(f"{label} does not outperform {over}", label, over, task, judge, by_sign=True)
+    return compared(
+        f"{label} does not outperform {over} (difference of scores)", label, over, task, judge, by_sign=True
+    )
 
 
 def similar(label: str, over: str, task: str | None = None, same: bool = False) -> Claim:
@@ -221,6 +226,7 @@ def best_eta(algorithm: str, eta: float) -> Claim:
     """The difference of normalised scores to the best of the other η that were tried.
 
     It is best for certain only if the interval is above zero against each of them, and not if it is below against one.
+    That is a test of each, so the intervals are as wide as all of them together need (Bonferroni).
     """
 
     def measure(panels: Sequence[Panel]) -> Finding:
@@ -229,14 +235,20 @@ def best_eta(algorithm: str, eta: float) -> Claim:
             mine = [kind for kind in kinds if kind.eta == eta]
             others = [kind for kind in kinds if kind.eta != eta]
             if mine and others:
-                found = [mean_difference([(panel, other, mine[0])], lambda one: above(one, 0.0)) for other in others]
+                level = 1 - (1 - intervals.CONFIDENCE) / len(others)
+                pairs = [[(panel, other, mine[0])] for other in others]
+                found = [mean_difference(pair, lambda one: above(one, 0.0), level) for pair in pairs]
                 answers = {one.answer for one in found}
                 answer: Answer = "no" if "no" in answers else "open" if "open" in answers else "yes"
                 closest = min(found, key=lambda one: one.value.value if one.value else 0.0)
                 return replace(closest, answer=answer)
         return NO_DATA
 
-    return Claim(f"{algorithm} is best at η = {eta:g} (difference of scores to the best other η)", "", measure)
+    return Claim(
+        f"{algorithm} is best at η = {eta:g} (difference of scores to the best other η; an interval for all of them)",
+        "",
+        measure,
+    )
 
 
 def steadier(label: str, over: str) -> Claim:

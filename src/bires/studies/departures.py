@@ -8,6 +8,7 @@ from typing import Any
 from bires.analysis.curves import Panel
 from bires.analysis.scores import short
 from bires.analysis.totals import model_of
+from bires.envs.tasks import SHORT, known_as
 from bires.settings import config as configs
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
@@ -36,7 +37,17 @@ def departures(study: Study, panels: Sequence[Panel]) -> list[str]:
         for run in panel.runs:
             for name, theirs in differing(run.config, wanted(study, run.config, learned), learned).items():
                 found.setdefault((name, theirs), []).append(shown(configs.to_json(run.config)[name]))
-    return [f"{name} {' or '.join(dict.fromkeys(ours))} instead of {theirs}" for (name, theirs), ours in found.items()]
+    others = dict.fromkeys(text for panel in panels for run in panel.runs if (text := other_version(run.config.task)))
+    settings = [
+        f"{name} {' or '.join(dict.fromkeys(ours))} instead of {theirs}" for (name, theirs), ours in found.items()
+    ]
+    return [*others, *settings]
+
+
+def other_version(task: str) -> str:
+    """Says so where a task is another version than the one that its short name means; else nothing."""
+    name = short(task)
+    return f"{task} instead of {SHORT[name]}" if name in SHORT and known_as(task) not in (name, SHORT[name]) else ""
 
 
 def differing(config: Config, study: Config, learned: bool) -> dict[str, str]:

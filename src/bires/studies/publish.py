@@ -43,6 +43,7 @@ MEASURES = {
     "AUC ratio: median": "improvement of the AUC: median over tasks",
     "mean": "… mean",
     "over": "… over tasks that somebody learned",
+    "median of all": "… median over all tasks, learned or not (the paper's)",
     "intervals": "95 % intervals",
 }
 """The columns of the totals as rows of a page's table."""
@@ -208,7 +209,11 @@ def totals_lines(panels: Sequence[Panel]) -> list[str]:
         heads, rows = list(cells[0]), [list(row.values()) for row in cells]
     lines = [*markdown(heads, rows), ""]
     without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
-    return [*lines, f"Nobody learned these, so the ratio leaves them out: {without}.", ""] if without else lines
+    return (
+        [*lines, f"Nobody learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}.", ""]
+        if without
+        else lines
+    )
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bires.analysis.curves import Panel, collect
+from bires.analysis.curves import Panel, collect, superseded
 from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
@@ -57,18 +57,31 @@ def state(panels: Sequence[Panel]) -> tuple[str, ...]:
         for run in panel.runs
         if not run.finished and (last := int(max(run.evaluations["step"], default=0))) < run.config.steps
     ]
-    cut = [panel.title for panel in panels if panel.cut]
     counted = {id(panel) for group in groups(panels).values() for panel in group}
     twice = [panel.title for panel in panels if id(panel) not in counted]
+    protocols = dict.fromkeys(run.config.protocol for panel in panels for run in panel.runs)
     return tuple(
         text
         for text in (
             f"Not finished: {', '.join(halfway)}." if halfway else "",
-            f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
+            *shortened(panels),
+            f"Different protocols are counted together: {' and '.join(protocols)}." if len(protocols) > 1 else "",
             f"Left out over tasks, where each counts once (summary.csv has all): {'; '.join(twice)}." if twice else "",
         )
         if text
     )
+
+
+def shortened(panels: Sequence[Panel]) -> list[str]:
+    """Whose curves are cut, and which runs do not count, as others have the same seeds."""
+    cut = [panel.title for panel in panels if panel.cut]
+    again = [run.path.name for panel in panels for run in superseded(panel.runs)]
+    return [
+        f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
+        f"The same seeds twice, counted once, in the run that got further; not in: {', '.join(again)}."
+        if again
+        else "",
+    ]
 
 
 def require_runs_of(name: str, study: Study, panels: Sequence[Panel]) -> None:
@@ -122,7 +135,8 @@ def own(study: Study, panels: Sequence[Panel]) -> list[Panel]:
     models = {part.settings.get("model") for part in study.parts}
     tasks = {task for part in study.parts for task in part.tasks}
     mine = [panel for panel in panels if short(panel.task) in tasks]
-    return once([panel for panel in mine if models == {None} or model_of(panel) in models])
+    protocol = str(study.parts[0].settings.get("protocol", "paper")) if study.parts else "paper"
+    return once([panel for panel in mine if models == {None} or model_of(panel) in models], protocol)
 
 
 def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
@@ -172,6 +186,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
             f"{unlike}: {'; '.join(lacking)}." if lacking else "",
             f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
             f"Not finished: {', '.join(unfinished)}." if unfinished else "",
+            *shortened(panels),
             f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
             f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",
         )

@@ -17,7 +17,7 @@ from bires.analysis.curves import Curves, Panel
 from bires.analysis.figures import Styles, eta_styles, styles
 from bires.analysis.intervals import Estimate
 from bires.analysis.summary import Row
-from bires.analysis.totals import Total, once
+from bires.analysis.totals import Total, groups
 from bires.runs.run import Run
 from bires.settings import config as configs
 
@@ -141,8 +141,8 @@ def look_data(look: tuple[Any, Any]) -> dict[str, str]:
 
 
 def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
-    """The performance profile of every kind that ran on at least two tasks, each task once."""
-    lines, whole = [], once(panels)
+    """The performance profile of every kind that ran on two tasks or more, if all may be counted together."""
+    lines, whole = [], groups(panels).get("all", [])
     for label in dict.fromkeys(kind.label for panel in panels for kind in panel.kinds):
         there = [(panel, kind) for panel in whole if (kind := panel.kind(label))]
         if len(there) < 2:
