@@ -60,7 +60,7 @@ def totals(panels: Sequence[Panel]) -> list[Total]:
 
 def groups(panels: Sequence[Panel]) -> dict[str, list[Panel]]:
     """Panels that may be counted together: of one noise and model; then by kind of task, where there are several."""
-    noises = dict.fromkeys(world_of(panel)[1] for panel in panels)
+    noises = sorted({world_of(panel)[1] for panel in panels})
     models = {noise: dict.fromkeys(model_of(p) for p in panels if world_of(p)[1] == noise) for noise in noises}
     if len(noises) > 1 or any(len(some) > 1 for some in models.values()):
         return {
