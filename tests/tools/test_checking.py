@@ -1,6 +1,7 @@
 """A look at a task: what is good, what could be better, what is broken, each from an environment made so."""
 
 import json
+import os
 
 import gymnasium
 import numpy as np
@@ -95,6 +96,71 @@ def test_a_state_that_does_not_hold_everything_is_no_oracle():
     state, _, fix = found(probe("HalfSettable"))["planning"]
     assert state == "absent"
     assert fix.startswith("model='learned'")
+
+
+class Picky(environments.Probe):
+    """Has a start that is not finite for some seeds, or wants the process of the user."""
+
+    def __init__(self, fault=""):
+        self.fault = fault
+        if fault == "process" and (parent := os.environ.setdefault("BIRES_TEST_PARENT", str(os.getpid()))) != str(
+            os.getpid()
+        ):
+            raise RuntimeError(f"needs the process {parent}")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.start = 0, float(self.np_random.uniform())
+        if self.fault == "start" and self.start > 0.8:
+            return self.observe(np.nan), {}
+        return self.observe(os.getpid() if self.fault == "hash" else self.start), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.fault == "prints":
+            print("step!")
+        made = self.observe(self.steps), float(action[0]), False, self.steps == 10
+        return (*made, None) if self.fault == "info" else (*made, {})
+
+
+gymnasium.register("bires-test/Picky-v0", entry_point=f"{__name__}:Picky")
+PICKY = "tests.tools.test_checking:bires-test/Picky-v0"
+
+
+def test_a_later_start_that_is_not_finite_is_broken():
+    seen = found(PICKY, env_kwargs={"fault": "start"})
+    assert seen["steps"][0] == "broken"
+    assert "not finite" in seen["steps"][1]
+    assert list(seen) == ["task", "steps"], "too little was seen to say more"
+
+
+def test_what_wants_this_process_trains_without_workers(monkeypatch):
+    monkeypatch.setenv("BIRES_TEST_PARENT", str(os.getpid()))
+    state, text, fix = found(PICKY, env_kwargs={"fault": "process"})["workers"]
+    assert (state, fix) == ("advice", "workers=0")
+    assert "needs the process" in text
+    assert found(PICKY, env_kwargs={"fault": "hash"})["workers"][0] == "advice"
+    assert found(PICKY)["workers"] == ("ok", "another process builds, starts and steps it", "")
+
+
+def test_a_step_that_is_no_step_is_said_in_words():
+    assert "step() returned" in found(PICKY, env_kwargs={"fault": "info"})["steps"][1]
+
+
+def test_the_advice_repeats_the_flags_and_what_prints_does_not_break_json(capsys):
+    kwargs = '{"fault": "prints"}'
+    assert main(["check", PICKY, "--env-kwargs", kwargs, "--protocol", "paper"]) == 0
+    shown = capsys.readouterr().out
+    assert "step!" not in shown
+    assert shown.endswith(f"`bires compare {PICKY} --protocol paper --env-kwargs '{kwargs}'`.\n")
+    assert main(["check", PICKY, "--env-kwargs", kwargs, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("task", [environments.Clock(), environments.Clock, ["Hopper"], None])
+def test_an_environment_itself_is_answered_in_words(task):
+    with pytest.raises(bires.UserError, match=r"task was given .*accepted: one task, as text"):
+        bires.check(task)
 
 
 class Large(environments.Probe):

@@ -223,13 +223,15 @@ def save_bars(panels: Sequence[Panel], differences: Gains, ratios: Gains, label:
     from matplotlib.figure import Figure
 
     wide = max(6.5, 0.34 * len(differences) + 1.5)
-    figure = Figure(figsize=(wide, 8.0), layout="constrained")
-    above, below = figure.subplots(2, 1)
+    some = any(np.isfinite(gain.value) for _, gain in ratios)
+    figure = Figure(figsize=(wide, 8.0 if some else 4.4), layout="constrained")
+    above, below = figure.subplots(2, 1) if some else [figure.subplots()] * 2
     draw_bars(above, differences, 1.0)
     above.set_ylabel("difference of\nnormalised scores")
     above.set_title(f"{elided(label, 60)}, 95 % intervals")
-    unbounded = draw_bars(below, ratios, 100.0)
-    bend_axis(below)
+    unbounded = draw_bars(below, ratios, 100.0) if some else []
+    if some:
+        bend_axis(below)
     without = [name for name, gain in ratios if not np.isfinite(gain.value)]
     notes = [
         f"left out, as no algorithm learned them (or the baseline's AUC is 0): {', '.join(without)}" if without else "",

@@ -190,7 +190,7 @@ def rich_table(run: Run, rows: Sequence[Row], width: int | None = None) -> RichT
         how = f"95 % intervals, seeds {' or '.join(kinds)}" if known else "no intervals, which need more seeds"
         unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
         nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
-        dash = "; –: no algorithm learned the task, or the baseline's AUC is 0" if nobody else ""
+        dash = "; –: no rise is shown for any algorithm, or the baseline's AUC is 0" if nobody else ""
         table.caption = f"to the baseline, {how}; scores in units of {unit}{dash}"
         for name in ("difference of scores", "AUC improvement"):
             table.add_column(name if wide else name.replace(" ", "\n", 1), justify="right", no_wrap=True)

@@ -26,8 +26,9 @@ def check(
 
     ``state`` is ``"ok"``; ``"advice"``: it trains, and ``fix`` says what would be better; ``"absent"``: an option that
     it does not have; or ``"broken"``: it raised, or gave what is not finite. The environment takes up to 2,000 random
-    steps.
+    steps. A task that is not known, cannot be built or in which no agent can act is a `bires.UserError`.
     """
     way = configs.proper("protocol", protocol, Literal["modern", "paper"])
+    configs.proper("task", task, str)
     rows = [asdict(one) for one in diagnoses(task, way, configs.settled("env_kwargs", env_kwargs or {}))]
     return Table({name: [in_python(row[name]) for row in rows] for name in rows[0]})

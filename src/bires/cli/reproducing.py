@@ -46,7 +46,7 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
 
     panels = collect(runs)
     found = about(panels, name, "")
-    display.event("done", study=name, report=str(where / "report.html"), claims=[c.answer for c in found.claims])
+    display.event("done", study=name, report=str(where / "report.html"), claims=[told(claim) for claim in found.claims])
     if display.quiet or display.as_json:
         return
     for note in found.notes:
@@ -57,6 +57,12 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
     if found.claims:
         display.console.print(claims_table(found.claims))
     display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
+
+
+def told(claim: Judged) -> dict[str, Any]:
+    """A claim and its verdict, for machines."""
+    value = claim.value and {end: getattr(claim.value, end) for end in ("value", "low", "high")}
+    return {"claim": claim.statement, "paper": claim.paper, "answer": claim.answer, "unit": claim.unit, **(value or {})}
 
 
 def claims_table(claims: Sequence[Judged]) -> Table:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +88,8 @@ class Export:
 class Check:
     """Say what an agent sees of a task, and whether it keeps what training asks of an environment.
 
-    Exit code 0: it can be trained; 1: it raised, or gave what is not finite.
+    Exit code 0: it can be trained; 1: it raised, or gave what is not finite; 2: it is not known, cannot be built, or no
+    agent can act there.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="TASK"), tyro.conf.Positional]
@@ -102,7 +105,9 @@ class Check:
         from bires.tools.checking import diagnoses
         from bires.tools.diagnoses import show
 
-        good = f"It can be trained: `bires compare {self.task}`."
+        flags = [] if self.protocol == "modern" else ["--protocol", self.protocol]
+        flags += ["--env-kwargs", dumps(self.env_kwargs)] if self.env_kwargs else []
+        good = f"It can be trained: `{shlex.join(['bires', 'compare', self.task, *flags])}`."
         return show(diagnoses(self.task, self.protocol, self.env_kwargs), self.json, good, "It cannot be trained")
 
 

@@ -75,9 +75,16 @@ class Environment:
         if self._disturb > 0:
             shaken = action + self._disturb * self._noise.standard_normal(action.shape)
             action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
-        observation, reward, terminated, truncated, info = self._env.step(self.scaled(action))
-        seen = self._flat(observation)
-        return StepResult(seen, float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False)))
+        made = self._env.step(self.scaled(action))
+        try:
+            observation, reward, terminated, truncated, info = made
+            ends = float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"The environment's step() returned {made!r}; accepted: a tuple (observation, reward, terminated, "
+                "truncated, info) with a number as reward and a dictionary as info."
+            ) from error
+        return StepResult(self._flat(observation), *ends)
 
     def _flat(self, observation: Any) -> np.ndarray:
         """An observation as a vector of the size that its space promises."""
@@ -188,8 +195,8 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
     low, high = env.action_space.low.reshape(-1), env.action_space.high.reshape(-1)
     if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):
         raise UserError(
-            f"Task {name!r} has unbounded actions {env.action_space}; wrap it with gymnasium.wrappers.ClipAction "
-            "or RescaleAction so that the bounds are finite."
+            f"Task {name!r} has unbounded actions {env.action_space}; give action_space finite bounds, or wrap it: "
+            "gymnasium.wrappers.TransformAction(env, lambda action: action, Box(low, high))."
         )
     if protocol == "modern":
         low, high = -np.ones_like(low), np.ones_like(high)

@@ -150,15 +150,12 @@ class Folder:
         write_whole(self.path / "members.csv", text.getvalue())
 
     def withdraw(self) -> None:
-        """Removes what `create` and `open` wrote, and the folder if nothing else is there: the run never began."""
+        """Removes what `create` and `open` wrote: the run never began. Tracebacks stay, as messages have named them."""
         for name in ("manifest.json", "members.csv", "evaluations.csv", "metrics.csv"):
             (self.path / name).unlink(missing_ok=True)
             (self.path / f"{name}.part").unlink(missing_ok=True)
-        for text in (self.path / "errors").glob("member-*.txt"):  # the error itself holds it
-            text.unlink()
-        for folder in ("errors", "checkpoints"):
-            with suppress(OSError):  # not there, or not empty
-                (self.path / folder).rmdir()
+        with suppress(OSError):  # not there, or not empty
+            (self.path / "checkpoints").rmdir()
 
     def finish(self) -> None:
         data = json.loads((self.path / "manifest.json").read_text())

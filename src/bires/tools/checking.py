@@ -15,12 +15,14 @@ from bires.agents import registry
 from bires.envs import adapter, limits, oracle, repeating
 from bires.envs.adapter import Environment, Protocol, Recipe
 from bires.envs.pool import Pool
-from bires.envs.slots import TRAIN, Start, require_finite
+from bires.envs.slots import TRAIN, Start, episode_seed, require_finite
 from bires.errors import UserError
 from bires.tools.diagnoses import Diagnosis, examined
 
 STEPS, SECONDS = 2_000, 5.0
 """Random steps that are taken, or fewer if they take longer than this."""
+ENOUGH = 500
+"""Steps without an end after which a task seems to have none."""
 LARGE = 100.0
 """Observations and rewards above this are hard on networks whose weights are of order one."""
 
@@ -46,11 +48,11 @@ def diagnoses(task: str, protocol: Protocol, kwargs: Mapping[str, Any]) -> Itera
         yield Diagnosis("task", "ok", recipe.id)
         trial = Trial()
         for check in CHECKS:
-            if trial.rewards or check is steps:
-                asked = update_wrapper(partial(check, recipe, environment, trial), check)
-                yield from examined(
-                    asked, "look into the task's own code; what it must keep to is in docs/environments.md"
-                )
+            asked = update_wrapper(partial(check, recipe, environment, trial), check)
+            found = list(examined(asked, "look into the task's own code; it must keep to docs/environments.md"))
+            yield from found
+            if check is steps and found[-1].state == "broken":  # too little was seen to say more
+                return
 
 
 def steps(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
@@ -73,6 +75,7 @@ def steps(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Di
             trial.terminated += outcome.terminated
             episode, length = episode + 1, 0
             trial.observations.append(environment.reset(episode))
+            require_finite(trial.observations[-1])
     yield Diagnosis(
         "steps", "ok", f"{len(trial.rewards):,} random ones, {1e6 * float(np.median(trial.seconds)):.0f} µs each"
     )
@@ -96,6 +99,8 @@ def observations(recipe: Recipe, environment: Environment, trial: Trial) -> Iter
         yield Diagnosis(
             "observations", "advice", f"{found}; {outside} of {len(seen)} leave the bounds of the space", fix
         )
+    elif np.ptp(seen) == 0:
+        yield Diagnosis("observations", "advice", f"{found} in every step", "an observation that depends on the state")
     elif np.abs(seen).max() > LARGE:
         yield Diagnosis("observations", "advice", found, "--normalise-observations, or smaller units")
     else:
@@ -109,7 +114,7 @@ def actions(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[
     sight = "vector" if space.pixels is None else "pixels"
     able = ", ".join(name for name, one in registry.AGENTS.items() if one.actions == kind and sight in one.run)
     if space.choices:
-        found = f"{space.choices} choices"
+        found = counted(space.choices, "choice")
     else:
         box = environment.action_space
         found = f"{counted(space.action, 'number')}, {box.low.min():.3g} to {box.high.max():.3g}"
@@ -138,7 +143,7 @@ def episodes(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator
     else:
         lengths = " to ".join(str(one) for one in sorted({min(trial.lengths), max(trial.lengths)}))
         found = f"{count} of {lengths} steps: {trial.terminated} ended, {cut} were cut"
-    if environment.limited and not count:
+    if environment.limited and not count and len(trial.rewards) >= ENOUGH:
         fix = "register it with max_episode_steps, or wrap it in gymnasium.wrappers.TimeLimit"
         yield Diagnosis("episodes", "advice", f"{found}; training will cut them after {limits.LIMIT:,}", fix)
     else:
@@ -169,9 +174,20 @@ def workers(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[
         return
     with closing(Pool(recipe, environment.space, [range(1)], workers=1)) as pool:
         pool.begin([Start(0, 0, TRAIN)])
+        there = pool.arrays.observation[0].copy()
+        if not pool.failures:
+            pool.arrays.action[0] = environment.space.low
+            pool.send(0)
+            pool.wait(0)
         if pool.failures:
-            raise RuntimeError(pool.failures[0].strip().splitlines()[-1])
-    yield Diagnosis("workers", "ok", "another process can build and start it")
+            said = next(iter(pool.failures.values())).strip().splitlines()[-1]
+            yield Diagnosis("workers", "advice", f"it raises in another process: {said}", "--workers 0")
+            return
+    if not np.array_equal(there, environment.reset(episode_seed(0, TRAIN, 0)), equal_nan=True):
+        found = "an episode starts elsewhere in another process: runs cannot be continued exactly"
+        yield Diagnosis("workers", "advice", found, "nothing may depend on the process, such as the hash of a text")
+        return
+    yield Diagnosis("workers", "ok", "another process builds, starts and steps it")
 
 
 def planning(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
@@ -182,8 +198,10 @@ def planning(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator
     try:
         size = oracle.check(recipe, environment)
     except UserError:
-        fix = "--model learned; or give it physics_state() and set_physics_state(state)"
-        yield Diagnosis("planning", "absent", "its state cannot be set exactly, so it is no oracle", fix)
+        has = environment.physics() is not None
+        found = "its state can be set, but not exactly" if has else "its state cannot be set"
+        cure = "mend its physics_state()" if has else "give it physics_state() and set_physics_state(state)"
+        yield Diagnosis("planning", "absent", f"{found}, so it is no oracle", f"--model learned; or {cure}")
     else:
         yield Diagnosis("planning", "ok", f"--model oracle: a state is {size} numbers, and stepping from it is exact")
 

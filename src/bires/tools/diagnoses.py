@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +30,7 @@ def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = "Please report
     """A check that raises is a finding, too."""
     try:
         yield from check()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         found = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         yield Diagnosis(check.__name__, "broken", found, fix)
@@ -36,11 +38,12 @@ def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = "Please report
 
 def show(diagnoses: Iterable[Diagnosis], as_json: bool, good: str, bad: str) -> int:
     """Prints them, and ``good``, or ``bad`` with what is broken; exit code 1 if something is, else 0."""
-    seen = []
-    for diagnosis in diagnoses:
-        seen.append(diagnosis)
-        if not as_json:
-            print(line(diagnosis), flush=True)
+    out, seen = sys.stdout, []
+    with redirect_stdout(sys.stderr):  # what is looked at may print
+        for diagnosis in diagnoses:
+            seen.append(diagnosis)
+            if not as_json:
+                print(line(diagnosis), file=out, flush=True)
     broken = [diagnosis.what for diagnosis in seen if diagnosis.state == "broken"]
     if as_json:
         print(json.dumps([asdict(diagnosis) for diagnosis in seen], indent=2))

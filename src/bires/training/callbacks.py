@@ -54,8 +54,8 @@ def load_callback(name: str) -> Callback:
             return found[short](evaluation)
         except Exception as error:
             raise UserError(
-                f"The callback {name} raised at step {evaluation.step}; the run can be continued from its last "
-                f"checkpoint:\n{traceback.format_exc()}"
+                f"The callback {name} raised at step {evaluation.step}; a run that has a checkpoint can be continued "
+                f"from there:\n{traceback.format_exc()}"
             ) from error
 
     called.__module__, called.__qualname__ = module, short

@@ -174,7 +174,7 @@ function totals() {
   body.append(make("h3", {}, "The ratio of AUCs, over the tasks that some algorithm learned, and what Q believes"));
   body.append(table(["tasks", "algorithm", "learned", "median improvement of the AUC", "mean improvement", "left out: not learned", "Q − return"],
     compared.map((t) => [t.tasks, t.kind, `${t.learned} of ${t.count}`, spread(t.median_improvement, percent), spread(t.mean_improvement, percent), folded(t.left_out ? t.left_out.split("; ") : []), known(t.overestimation) ? signed({ value: t.overestimation }) : "–"]), { text: [0, 1, 5], prose: [5] }));
-  body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training. Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
+  body.append(make("p", { class: "notes" }, "Learned: some algorithm’s mean curve, or its last tenth, is 5 % of the scale above the level before training (where the scale is measured, with an interval above zero, which few runs may not show). Q − return: median over tasks of mean Q(s, μ(s)) in the last evaluations minus the discounted return that evenly spread rewards would give, in units of the value of a return of the scale."));
   const { lines: drawn, levels } = data.profiles;
   if (!drawn.length) return;
   const box = make("div", { class: "panel profile" }, make("h3", {}, "Performance profile"));
