@@ -422,10 +422,10 @@ def test_equal_etas_are_seldom_told_from_the_best(tmp_path):
     wrong = 0
     for repeat in range(60):
         luck = rng.normal(500, 100, (len(config.eta), 5))
-        run = make_run(
-            tmp_path / str(repeat),
-            replace(config, eval_every=100),
-            lambda member, step, steps, luck=luck: float(luck[config.eta.index(member.eta), member.seed]),
-        )
+
+        def flat(member, step, steps, luck=luck):
+            return float(luck[config.eta.index(member.eta), member.seed])
+
+        run = make_run(tmp_path / str(repeat), replace(config, eval_every=100), flat)
         wrong += claims.best_eta("bi-res-ddpg", 0.05).measure(collect([run])).answer == "no"
     assert wrong <= 5
