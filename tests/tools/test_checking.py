@@ -28,7 +28,7 @@ def test_a_task_of_dmcontrol_keeps_everything():
     assert seen["task"][1] == "dm_control/cartpole-swingup-v0"
     assert seen["steps"][1].startswith("2,000 random ones")
     assert seen["observations"][1].startswith("5 numbers")
-    assert seen["actions"][1] == "1 number, -1 to 1: ddpg, td3, sac, crossq"
+    assert seen["actions"][1].startswith("1 number, -1 to 1: ddpg, td3, sac, crossq")
     assert seen["episodes"][1] == "2 of 1000 steps: 0 ended, 2 were cut"
     assert "others with others" in seen["seeds"][1]
     assert "oracle" in seen["planning"][1]
@@ -36,7 +36,7 @@ def test_a_task_of_dmcontrol_keeps_everything():
 
 def test_choices_are_for_dqn_and_a_reward_of_one_until_the_end_is_no_sparse_one():
     seen = found("CartPole-v1")
-    assert seen["actions"][1] == "2 choices: dqn"
+    assert seen["actions"][1].startswith("2 choices: dqn")
     assert seen["rewards"][0] == "ok"
     assert seen["planning"][0] == "absent"
 
@@ -45,7 +45,7 @@ def test_pictures_are_counted():
     pytest.importorskip("minatar")
     seen = found("MinAtar/Breakout")
     assert seen["observations"][1] == "1 picture of 4 × 10 × 10"
-    assert seen["actions"][1] == "3 choices: dqn"
+    assert seen["actions"][1].startswith("3 choices: dqn")
 
 
 def test_an_environment_that_does_not_repeat_is_told():

@@ -28,7 +28,7 @@ LARGE = 100.0
 
 
 @dataclass
-class Trial:
+class RandomSteps:
     """Random actions, and what came of them."""
 
     observations: list[np.ndarray] = field(default_factory=list)
@@ -46,7 +46,7 @@ def diagnoses(task: str, protocol: Protocol, kwargs: Mapping[str, Any]) -> Itera
     recipe = adapter.recipe(task, protocol, kwargs=kwargs)
     with closing(recipe.build()) as environment:
         yield Diagnosis("task", "ok", recipe.id)
-        trial = Trial()
+        trial = RandomSteps()
         for check in CHECKS:
             asked = update_wrapper(partial(check, recipe, environment, trial), check)
             found = list(examined(asked, "look into the task's own code; it must keep to docs/environments.md"))
@@ -55,7 +55,7 @@ def diagnoses(task: str, protocol: Protocol, kwargs: Mapping[str, Any]) -> Itera
                 return
 
 
-def steps(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def steps(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Takes the steps of the trial; what raises in them is what would freeze a member."""
     space, rng, episode, length = environment.space, np.random.default_rng(0), 0, 0
     trial.observations.append(environment.reset(episode))
@@ -81,7 +81,7 @@ def steps(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Di
     )
 
 
-def observations(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def observations(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Their size and range, and whether they keep their space's bounds."""
     pixels, seen = environment.space.pixels, np.array(trial.observations)
     if pixels is not None:
@@ -107,7 +107,7 @@ def observations(recipe: Recipe, environment: Environment, trial: Trial) -> Iter
         yield Diagnosis("observations", "ok", found)
 
 
-def actions(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def actions(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """What an action is, and which agents act so."""
     space = environment.space
     kind = "discrete" if space.choices else "continuous"
@@ -121,7 +121,7 @@ def actions(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[
     yield Diagnosis("actions", "ok", f"{found}: {able}")
 
 
-def rewards(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def rewards(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Their range; whether chance finds any, and whether they are of a size to learn with."""
     seen = np.array(trial.rewards)
     found = f"{seen.min():.3g} to {seen.max():.3g}, mean {seen.mean():.3g}"
@@ -135,7 +135,7 @@ def rewards(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[
         yield Diagnosis("rewards", "ok", found)
 
 
-def episodes(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def episodes(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """How long they are, and how they end."""
     count, cut = len(trial.lengths), len(trial.lengths) - trial.terminated
     if not count:
@@ -154,7 +154,7 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
 
 
-def seeds(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def seeds(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Whether seeds decide: runs continue exactly, and paired seeds are pairs, only then."""
     fix = "draw everything random from self.np_random, after super().reset(seed=seed)"
     if not repeating.same_again(recipe, environment, min(200, len(trial.rewards))):
@@ -166,7 +166,7 @@ def seeds(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Di
         yield Diagnosis("seeds", "ok", "the same episode again with the same seed and actions, others with others")
 
 
-def workers(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def workers(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Whether another process can build it."""
     if not recipe.portable:
         fix = "put it into a module and name it MODULE:ID, so that processes can share its steps"
@@ -190,7 +190,7 @@ def workers(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[
     yield Diagnosis("workers", "ok", "another process builds, starts and steps it")
 
 
-def planning(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator[Diagnosis]:
+def planning(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:
     """Whether planners can ask the simulator itself."""
     if environment.space.choices or environment.space.pixels:
         yield Diagnosis("planning", "absent", "planners need vectors and continuous actions")
@@ -206,7 +206,7 @@ def planning(recipe: Recipe, environment: Environment, trial: Trial) -> Iterator
         yield Diagnosis("planning", "ok", f"--model oracle: a state is {size} numbers, and stepping from it is exact")
 
 
-CHECKS: tuple[Callable[[Recipe, Environment, Trial], Iterator[Diagnosis]], ...] = (
+CHECKS: tuple[Callable[[Recipe, Environment, RandomSteps], Iterator[Diagnosis]], ...] = (
     *(steps, observations, actions, rewards, episodes),
     *(seeds, workers, planning),
 )
