@@ -99,7 +99,8 @@ class Run(reading.Run):
         """One row per kind of member: final return, AUC, and what it improves on its baseline.
 
         ``improvement`` is the AUC improvement, ``improvement_low`` and ``improvement_high`` its 95 % interval (nan for
-        the baseline itself, and where no algorithm learned the task). The columns are those of a report's summary.csv.
+        the baseline itself, and where no algorithm learned the task or the baseline's AUC is 0). The columns are those
+        of a report's summary.csv.
         """
         return summary.as_table(summary.find(collect([self])).rows)
 

@@ -207,6 +207,12 @@ def planning(recipe: Recipe, environment: Environment, trial: RandomSteps) -> It
 
 
 CHECKS: tuple[Callable[[Recipe, Environment, RandomSteps], Iterator[Diagnosis]], ...] = (
-    *(steps, observations, actions, rewards, episodes),
-    *(seeds, workers, planning),
+    steps,
+    observations,
+    actions,
+    rewards,
+    episodes,
+    seeds,
+    workers,
+    planning,
 )
