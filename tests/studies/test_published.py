@@ -12,6 +12,7 @@ from bires.analysis import figures, summary
 from bires.analysis.curves import collect
 from bires.analysis.report.write import tables
 from bires.errors import UserError
+from bires.settings.keywords import changed
 from bires.studies import publish
 from bires.studies.reporting import about
 from tests.synthetic import PAIR, make_run, three_runs
@@ -65,7 +66,7 @@ def test_every_figure_on_a_page_is_one_of_ours():
 def test_tables_on_pages_are_those_of_the_results(page):
     text = page.read_text(encoding="utf-8")
     panels = {name: collect(runs) for name, runs in COLLECTIONS.items()}
-    assert publish.fill(text, panels) == text, ADVICE
+    assert publish.fill(text, panels, publish.repeated(ROOT / "results")) == text, ADVICE
 
 
 def test_publishing_notices_new_curves(tmp_path):
@@ -87,6 +88,22 @@ def test_publishing_notices_new_curves(tmp_path):
     assert "2 of 33 tasks" in publish.fill(first, panels)
     with pytest.raises(UserError, match="asks for the results 'other'; there are: auc"):
         publish.fill("<!-- results: other -->\n<!-- end -->", panels)
+
+
+def test_repeated_runs_have_a_table_and_count_nowhere_else(tmp_path):
+    results, page = tmp_path / "results", tmp_path / "page.md"
+    make_run(results / "mine" / "walker-stand", PAIR)
+    make_run(results / "mine" / "walker-walk", changed(PAIR, task="walker-walk"))
+    for number in "12":
+        make_run(results / "again" / number / "walker-stand", PAIR, upto=300)
+    page.write_text("<!-- again: mine -->\n<!-- end -->\n<!-- results: mine -->\n<!-- end -->\n")
+    publish.publish(results, tmp_path / "docs", tmp_path / "report", [page])
+    again, counted = page.read_text().split("<!-- results: mine -->")
+    assert [again.count(f"| walker-stand | {steps} |") for steps in (400, 300)] == [1, 2]
+    assert [counted.count(f"| walker-stand | {steps} |") for steps in (400, 300)] == [1, 0]
+    assert "walker-walk" in counted
+    assert "walker-walk" not in again
+    assert not (tmp_path / "docs" / "figures" / "again").exists()
 
 
 def test_any_name_may_be_a_collection(tmp_path):

@@ -4,8 +4,8 @@
 
 measures nothing: every folder under ``results`` is a collection of run folders, with the name of a study or any other.
 For each, the tables are written beside the runs, the figures to docs/figures/NAME/ and a whole report to report/NAME/.
-Then what stands in the pages between ``<!-- results: NAME -->`` or
-``<!-- claims: NAME -->`` and ``<!-- end -->`` is rewritten.
+Then what stands in the pages between ``<!-- results: NAME -->``, ``<!-- claims: NAME -->`` or ``<!-- again: NAME -->``
+and ``<!-- end -->`` is rewritten. The last is about ``results/again/NUMBER/TASK``: other runs of the same seeds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bires.runs.run import Run
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about
 
-BLOCK = re.compile(r"<!-- (?P<kind>results|claims): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (?P<kind>results|claims|again): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 FEW = 3
 """As many compared kinds, or more, get no sentences about each."""
 MANY = 20
@@ -49,15 +49,27 @@ MEASURES = {
 """The columns of the totals as rows of a page's table."""
 JUDGED_AS = {"learning": "auc", "planning": "oracle"}
 """Collections whose curves are held against the claims of a study of another name."""
+AGAIN = "again"
+"""The folder of runs whose seeds have a longer run in a collection."""
 KEPT = ("summary.csv", "totals.csv", "claims.csv", "curves.csv")
 """What is kept beside the runs: the numbers behind figures and tables, byte for byte the same every time."""
 
 
 def collections(results: Path) -> dict[str, list[Run]]:
     """Name → runs, for every folder under ``results`` that holds runs."""
-    folders = sorted(path for path in results.iterdir() if path.is_dir())
+    return {name: runs for name, runs in runs_below(results).items() if name != AGAIN}
+
+
+def runs_below(folder: Path) -> dict[str, list[Run]]:
+    """Name → runs, for every folder in a folder; none, if it is not there."""
+    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     found = {path.name: sorted(m.parent for m in path.rglob("manifest.json")) for path in folders}
     return {name: [Run(path) for path in paths] for name, paths in found.items() if paths}
+
+
+def repeated(results: Path) -> list[Panel]:
+    """The panels of all runs of seeds that have a longer run elsewhere, in the order of their numbers."""
+    return [panel for runs in runs_below(results / AGAIN).values() for panel in collect(runs)]
 
 
 def study_of(name: str) -> str | None:
@@ -82,23 +94,33 @@ def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> 
                 written.append(Path(shutil.copyfile(path, results / name / path.name)))
             elif path.suffix == ".png":
                 written.append(Path(shutil.copyfile(path, figures / path.name)))
+    others = repeated(results)
     for page in pages:
-        page.write_text(fill(page.read_text(encoding="utf-8"), panels_of), encoding="utf-8")
+        page.write_text(fill(page.read_text(encoding="utf-8"), panels_of, others), encoding="utf-8")
     return written + list(pages)
 
 
-def fill(text: str, panels_of: dict[str, list[Panel]]) -> str:
-    """A page with every marked block rewritten."""
+def fill(text: str, panels_of: dict[str, list[Panel]], others: Sequence[Panel] = ()) -> str:
+    """A page with every marked block rewritten; ``others`` are the panels of repeated runs."""
 
     def block(found: re.Match[str]) -> str:
         name = found["name"]
         if name not in panels_of:
             raise UserError(f"The page asks for the results {name!r}; there are: {', '.join(panels_of)}.")
         panels = panels_of[name]
-        body = results_block(panels) if found["kind"] == "results" else claims_block(name, panels)
+        if found["kind"] == AGAIN:
+            body = results_block([one for panel in panels for one in runs_of(panel, others)])
+        else:
+            body = results_block(panels) if found["kind"] == "results" else claims_block(name, panels)
         return f"<!-- {found['kind']}: {name} -->\n{body}\n<!-- end -->"
 
     return BLOCK.sub(block, text)
+
+
+def runs_of(panel: Panel, others: Sequence[Panel]) -> list[Panel]:
+    """A task's panel and those of its other runs; none, if there are no others."""
+    found = [other for other in others if other.title == panel.title]
+    return [panel, *found] if found else []
 
 
 def results_block(panels: Sequence[Panel]) -> str:
