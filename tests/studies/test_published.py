@@ -1,5 +1,6 @@
 """What the repository shows is what its raw curves make: `make figures` changes nothing."""
 
+import functools
 import re
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import matplotlib
 import pytest
 from PIL import Image
 
-from bires.analysis import figures, summary
+from bires.analysis import figures
 from bires.analysis.curves import collect
 from bires.analysis.report.write import tables
 from bires.errors import UserError
@@ -19,6 +20,13 @@ from tests.synthetic import PAIR, make_run, three_runs
 
 ROOT = Path(__file__).parents[2]
 COLLECTIONS = publish.collections(ROOT / "results")
+
+
+@functools.cache
+def found_in(name):
+    return publish.found_in(COLLECTIONS[name])
+
+
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "reproducing.md",
@@ -29,8 +37,8 @@ ADVICE = "run `make figures` and commit what it writes"
 
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_tables_beside_the_runs_are_theirs(name, tmp_path):
-    panels = collect(COLLECTIONS[name])
-    for path in tables(summary.find(panels), tmp_path, about(panels, publish.study_of(name), "")):
+    found = found_in(name)
+    for path in tables(found, tmp_path, about(found.panels, publish.study_of(name), "")):
         assert path.read_bytes() == (ROOT / "results" / name / path.name).read_bytes(), f"{path.name}: {ADVICE}"
 
 
@@ -65,8 +73,9 @@ def test_every_figure_on_a_page_is_one_of_ours():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_tables_on_pages_are_those_of_the_results(page):
     text = page.read_text(encoding="utf-8")
-    panels = {name: collect(runs) for name, runs in COLLECTIONS.items()}
-    assert publish.fill(text, panels, publish.repeated(ROOT / "results")) == text, ADVICE
+    used = {found["name"] for found in publish.BLOCK.finditer(text)}
+    found_of = {name: found_in(name) for name in used & COLLECTIONS.keys()}
+    assert publish.fill(text, found_of, publish.repeated(ROOT / "results")) == text, ADVICE
 
 
 def test_publishing_notices_new_curves(tmp_path):
@@ -84,10 +93,10 @@ def test_publishing_notices_new_curves(tmp_path):
     assert (docs / "figures" / "auc" / "auc.png").is_file()
     assert (results / "auc" / "claims.csv").is_file()
     shutil.rmtree(results / "auc" / "walker-run")
-    panels = {name: collect(runs) for name, runs in publish.collections(results).items()}
-    assert "2 of 33 tasks" in publish.fill(first, panels)
+    found_of = {name: publish.found_in(runs) for name, runs in publish.collections(results).items()}
+    assert "2 of 33 tasks" in publish.fill(first, found_of)
     with pytest.raises(UserError, match="asks for the results 'other'; there are: auc"):
-        publish.fill("<!-- results: other -->\n<!-- end -->", panels)
+        publish.fill("<!-- results: other -->\n<!-- end -->", found_of)
 
 
 def test_repeated_runs_have_a_table_and_count_nowhere_else(tmp_path):

@@ -23,8 +23,9 @@ from bires.analysis.intervals import (
     band,
     estimate,
     matrices,
+    mean_of_present,
+    median_of_present,
     present,
-    without_nan,
 )
 from bires.errors import UserError
 
@@ -138,7 +139,7 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
     """P(a run of other > a run of base), a tie counting half: over all pairs of a task, then the mean over tasks."""
     x, y = other[..., :, None, :], base[..., None, :, :]
     wins = np.where(np.isnan(x) | np.isnan(y), np.nan, (x > y) + 0.5 * (x == y))
-    return without_nan(np.nanmean, without_nan(np.nanmean, wins, axis=(-3, -2)))
+    return mean_of_present(mean_of_present(wins, axis=(-3, -2)))
 
 
 # Many tasks as one number (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").
@@ -146,19 +147,19 @@ def probability_of_improvement(base: np.ndarray, other: np.ndarray) -> np.ndarra
 
 @of_matrices
 def mean_over_runs(scores: np.ndarray) -> np.ndarray:
-    return without_nan(np.nanmean, scores, axis=-2)
+    return mean_of_present(scores, axis=-2)
 
 
 @of_matrices
 def mean(scores: np.ndarray) -> np.ndarray:
     """The mean over tasks of the mean over runs."""
-    return without_nan(np.nanmean, mean_over_runs(scores))
+    return mean_of_present(mean_over_runs(scores))
 
 
 @of_matrices
 def median(scores: np.ndarray) -> np.ndarray:
     """The median over tasks of the mean over runs."""
-    return without_nan(np.nanmedian, mean_over_runs(scores))
+    return median_of_present(mean_over_runs(scores))
 
 
 @of_matrices
@@ -174,7 +175,7 @@ def middle_mean(values: np.ndarray) -> np.ndarray:
     cut = counts // 4
     place = np.arange(flat.shape[-1])
     middle = (place >= cut[..., None]) & (place < (counts - cut)[..., None])
-    return without_nan(np.nanmean, np.where(middle, flat, np.nan))
+    return mean_of_present(np.where(middle, flat, np.nan))
 
 
 def profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -255,7 +255,7 @@ def steadier(label: str, over: str) -> Claim:
     """The spread of the final return over seeds, as a ratio of standard deviations."""
 
     def ratio(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-        deviations = [intervals.without_nan(np.nanstd, sample[..., 0]) for sample in (base, other)]
+        deviations = [intervals.without_nan(np.std, np.nanstd, sample[..., 0], -1) for sample in (base, other)]
         with np.errstate(divide="ignore", invalid="ignore"):  # resamples of one run alone do not vary
             return np.asarray(np.log(deviations[1]) - np.log(deviations[0]))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,8 @@ from bires.analysis import summary
 from bires.analysis.curves import Panel, collect
 from bires.analysis.intervals import Estimate
 from bires.analysis.report.content import Judged
-from bires.analysis.report.write import write
-from bires.analysis.totals import totals
+from bires.analysis.report.write import write_found
+from bires.analysis.summary import Found, Row
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.records import STUDIES
@@ -81,10 +81,10 @@ def study_of(name: str) -> str | None:
 def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> list[Path]:
     """Rewrites everything that is made from ``results``."""
     written = []
-    panels_of = {name: collect(runs) for name, runs in collections(results).items()}
-    for name, panels in panels_of.items():
+    found_of = {name: found_in(runs) for name, runs in collections(results).items()}
+    for name, found in found_of.items():
         out = reports / name
-        files = write(panels, out, about(panels, study_of(name), "make figures"))
+        files = write_found(found, out, about(found.panels, study_of(name), "make figures"))
         figures = docs / "figures" / name
         figures.mkdir(parents=True, exist_ok=True)
         for old in KEPT:
@@ -96,34 +96,53 @@ def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> 
                 written.append(Path(shutil.copyfile(path, figures / path.name)))
     others = repeated(results)
     for page in pages:
-        page.write_text(fill(page.read_text(encoding="utf-8"), panels_of, others), encoding="utf-8")
+        page.write_text(fill(page.read_text(encoding="utf-8"), found_of, others), encoding="utf-8")
     return written + list(pages)
 
 
-def fill(text: str, panels_of: dict[str, list[Panel]], others: Sequence[Panel] = ()) -> str:
+def found_in(runs: Sequence[Run]) -> Found:
+    """The curves of a collection, and all that is computed from them, once."""
+    return summary.find(collect(runs))
+
+
+def fill(text: str, found_of: Mapping[str, Found], others: Sequence[Panel] = ()) -> str:
     """A page with every marked block rewritten; ``others`` are the panels of repeated runs."""
 
     def block(found: re.Match[str]) -> str:
         name = found["name"]
-        if name not in panels_of:
-            raise UserError(f"The page asks for the results {name!r}; there are: {', '.join(panels_of)}.")
-        panels = panels_of[name]
-        if found["kind"] == AGAIN:
-            body = results_block([one for panel in panels for one in runs_of(panel, others)])
+        if name not in found_of:
+            raise UserError(f"The page asks for the results {name!r}; there are: {', '.join(found_of)}.")
+        results = found_of[name]
+        if found["kind"] == "claims":
+            body = claims_block(name, results)
         else:
-            body = results_block(panels) if found["kind"] == "results" else claims_block(name, panels)
+            tasks = summarised(results)
+            body = results_block(again(tasks, others) if found["kind"] == AGAIN else tasks)
         return f"<!-- {found['kind']}: {name} -->\n{body}\n<!-- end -->"
 
     return BLOCK.sub(block, text)
 
 
-def runs_of(panel: Panel, others: Sequence[Panel]) -> list[Panel]:
-    """A task's panel and those of its other runs; none, if there are no others."""
-    found = [other for other in others if other.title == panel.title]
-    return [panel, *found] if found else []
+Summarised = tuple[Panel, Sequence[Row]]
+"""A panel and its rows."""
 
 
-def results_block(panels: Sequence[Panel]) -> str:
+def summarised(found: Found) -> list[Summarised]:
+    return [(panel, [row for row in found.rows if row.task == panel.title]) for panel in found.panels]
+
+
+def again(tasks: Sequence[Summarised], others: Sequence[Panel]) -> list[Summarised]:
+    """The tasks that have other runs, each with these."""
+    repeats = {title: [o for o in others if o.title == title] for title in {o.title for o in others}}
+    return [
+        one
+        for panel, rows in tasks
+        if panel.title in repeats
+        for one in [(panel, rows), *((other, summary.summarise(other)) for other in repeats[panel.title])]
+    ]
+
+
+def results_block(tasks: Sequence[Summarised]) -> str:
     """One line per task and kind that has a baseline beside it."""
     heads = [
         "task",
@@ -136,12 +155,12 @@ def results_block(panels: Sequence[Panel]) -> str:
         "intervals",
     ]
     lines = markdown(heads, [])
-    for panel in panels:
-        rows = {row.kind: row for row in summary.summarise(panel)}
-        for kind, row in zip(panel.kinds, rows.values(), strict=True):
-            found = panel.base_of(kind)
-            if row.difference is not None and found is not None:
-                base = rows[found.label]
+    for panel, found in tasks:
+        rows = {row.kind: row for row in found}
+        for kind, row in zip(panel.kinds, found, strict=True):
+            baseline = panel.base_of(kind)
+            if row.difference is not None and baseline is not None:
+                base = rows[baseline.label]
                 gains = [minus(part.show(form)) for part, form in summary.shown(row) if part]
                 steps = f"{row.last_step:,}".replace(",", " ")
                 names = f"{panel.title} | {steps} | {base.kind} {final(base)} | {row.kind} {final(row)}"
@@ -149,7 +168,7 @@ def results_block(panels: Sequence[Panel]) -> str:
     return "\n".join(lines)
 
 
-def final(row: summary.Row) -> str:
+def final(row: Row) -> str:
     note = f", {row.diverged} diverged" if row.diverged else ""
     error = "" if row.final_error is None else f" ± {row.final_error:.0f}"
     return f"{row.final_return:.0f}{error} (n = {row.members}{note})".replace("-", "−")
@@ -164,26 +183,26 @@ def minus(text: str) -> str:
     return re.sub(r"-(?=[\d∞])", "−", text.replace("%", " %"))
 
 
-def claims_block(name: str, panels: Sequence[Panel]) -> str:
+def claims_block(name: str, results: Found) -> str:
     """The totals over all tasks, the study's claims, and in which settings the runs differ from the paper's."""
-    found = about(panels, study_of(name), "")
+    found = about(results.panels, study_of(name), "")
     heads = ["claim", "paper", "ours [95 % interval]", "intervals", "verdict"]
     judged = [c for c in found.claims if c.answer != "no data"]
     rows = [[c.statement, c.paper or "–", measured(c), c.interval or "–", f"**{c.answer}**"] for c in judged]
     lines, waiting = markdown(heads, rows), len(found.claims) - len(judged)
     notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
-    return "\n".join([*totals_lines(panels), *lines, *(f"\n{note}" for note in [*task_notes(panels), *notes])])
+    return "\n".join([*totals_lines(results), *lines, *(f"\n{note}" for note in [*task_notes(results), *notes])])
 
 
-def task_notes(panels: Sequence[Panel]) -> list[str]:
+def task_notes(results: Found) -> list[str]:
     """On which tasks each kind is ahead of its baseline or behind it, and what Q believes; only of few kinds."""
-    gains = summary.find(panels).gains()
-    return [note for kind in gains for note in notes_of(kind, panels)] if len(gains) < FEW else []
+    gains, tasks = results.gains(), summarised(results)
+    return [note for kind in gains for note in notes_of(kind, tasks)] if len(gains) < FEW else []
 
 
-def notes_of(kind: str, panels: Sequence[Panel]) -> list[str]:
+def notes_of(kind: str, tasks: Sequence[Summarised]) -> list[str]:
     """The same for one kind."""
-    pairs = [pair for panel in panels if (pair := with_baseline(panel, kind)) is not None]
+    pairs = [pair for task in tasks if (pair := with_baseline(task, kind)) is not None]
     ahead = [row.task for _, row in pairs if row.difference and row.difference.low > 0]
     behind = [row.task for _, row in pairs if row.difference and row.difference.high < 0]
     notes = [
@@ -201,15 +220,16 @@ def notes_of(kind: str, panels: Sequence[Panel]) -> list[str]:
     return notes
 
 
-def with_baseline(panel: Panel, kind: str) -> tuple[summary.Row, summary.Row] | None:
+def with_baseline(task: Summarised, kind: str) -> tuple[Row, Row] | None:
     """The rows of a kind's baseline and of the kind, where both ran."""
-    rows = {row.kind: row for row in summary.summarise(panel)}
+    panel, found = task
+    rows = {row.kind: row for row in found}
     curves = {curves.label: curves for curves in panel.kinds}
     base = panel.base_of(curves[kind]) if kind in curves else None
     return (rows[base.label], rows[kind]) if base is not None and rows[kind].difference is not None else None
 
 
-def excess(row: summary.Row) -> float:
+def excess(row: Row) -> float:
     """By how much Q is above what the returns make likely; nan where that is not known."""
     return np.nan if row.q is None or row.q_expected is None else row.q - row.q_expected
 
@@ -218,9 +238,9 @@ def listed(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "none"
 
 
-def totals_lines(panels: Sequence[Panel]) -> list[str]:
+def totals_lines(results: Found) -> list[str]:
     """A table of the totals, where several tasks were run, and which of them the ratio skips."""
-    found = [total for total in totals(panels) if total.interval]
+    found = [total for total in results.totals if total.interval]
     if not found or len(found) > MANY or max(total.count for total in found) < 2:
         return []
     cells = [{column: minus(text) for column, text in summary.total_cells(total)} for total in found]
