@@ -5,6 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from dm_control import suite as dmcontrol
+from dm_control.rl.control import PhysicsError
 from dm_control.utils import rewards
 
 from bires.envs import suite
@@ -55,3 +57,42 @@ def test_tolerance_refuses_what_dmcontrol_refuses(arguments):
 def test_tolerance_is_replaced_once():
     suite.shorten_rewards()
     assert rewards.tolerance is SHORT
+
+
+@pytest.mark.parametrize(("domain", "task"), [("cheetah", "run"), ("acrobot", "swingup")])  # Euler and Runge-Kutta
+def test_a_simulation_advances_in_the_same_way(domain, task):
+    usual, ours = (dmcontrol.load(domain, task, {"random": 3}) for _ in range(2))
+    suite.shorten_step(ours.physics)
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        usual.reset()
+        ours.reset()
+        for nstep in (1, 2, 5):
+            control = rng.uniform(-1, 1, usual.action_spec().shape)
+            for physics in (usual.physics, ours.physics):
+                physics.set_control(control)
+                physics.step(nstep)
+            for array in ("qpos", "qvel", "qacc", "xpos", "sensordata", "time"):
+                one, other = (np.asarray(getattr(env.physics.data, array)) for env in (usual, ours))
+                assert one.tobytes() == other.tobytes(), (array, nstep)
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' function is deprecated")
+def test_a_simulation_that_is_lost_raises_dmcontrols_error():
+    usual, ours = (dmcontrol.load("cheetah", "run", {"random": 3}) for _ in range(2))
+    suite.shorten_step(ours.physics)
+    said = []
+    for env in (usual, ours):
+        env.reset()
+        env.physics.data.qvel[:] = np.nan
+        with env.physics.suppress_physics_errors():
+            env.physics.step()
+        env.reset()  # clears the count of warnings
+        env.physics.data.qvel[:] = np.nan
+        with pytest.raises(PhysicsError) as raised:
+            env.physics.step()
+        said.append((str(raised.value), env.physics.data.warning.number.tolist()))
+        env.reset()
+        env.physics.step()
+    assert said[0] == said[1]
+    assert sum(said[0][1]) == 1

@@ -36,6 +36,7 @@ class Suite(gymnasium.Wrapper[np.ndarray, np.ndarray, Any, Any]):
         self._size = sum(sizes.values())
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (self._size,), np.float32)
         remember_names(self._suite.physics)
+        shorten_step(self._suite.physics)
         shorten_rewards()
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
@@ -90,6 +91,38 @@ def shorten_rewards() -> None:
         return float(sigmoids(distance, value_at_margin, sigmoid))
 
     rewards.tolerance = tolerance
+
+
+def shorten_step(physics: Any) -> None:
+    """Lets a simulation advance without the layers around MuJoCo's functions: a fifth of cheetah-run's step, 13 µs.
+
+    The same functions are called in the same order. Where MuJoCo warns (numbers that are not finite, say), DMControl's
+    own check is shown what has changed.
+    """
+    import mujoco
+    from dm_control.mujoco import engine
+
+    if type(physics).step is not engine.Physics.step or not physics.legacy_step:
+        return
+    runge_kutta = physics.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
+
+    def step(nstep: int = 1) -> None:
+        model, data, warned = physics.model.ptr, physics.data.ptr, physics._warnings
+        before = warned.tobytes()
+        if runge_kutta:
+            mujoco.mj_step(model, data, nstep)
+        else:  # the first half of a step has been made already: at the end of the one before
+            mujoco.mj_step2(model, data)
+            if nstep > 1:
+                mujoco.mj_step(model, data, nstep - 1)
+        mujoco.mj_step1(model, data)
+        if warned.tobytes() != before:
+            now = warned.copy()
+            warned[:] = np.frombuffer(before, warned.dtype)
+            with physics.check_invalid_state():
+                warned[:] = now
+
+    physics.step = step
 
 
 def remember_names(physics: Any) -> None:
