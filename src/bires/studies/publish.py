@@ -4,8 +4,9 @@
 
 measures nothing: every folder under ``results`` is a collection of run folders, with the name of a study or any other.
 For each, the tables are written beside the runs, the figures to docs/figures/NAME/ and a whole report to report/NAME/.
-Then what stands in the pages between ``<!-- results: NAME -->``, ``<!-- claims: NAME -->`` or ``<!-- again: NAME -->``
-and ``<!-- end -->`` is rewritten. The last is about ``results/again/NUMBER/TASK``: other runs of the same seeds.
+Then what stands in the pages between ``<!-- KIND: NAME -->`` and ``<!-- end -->`` is rewritten; the kinds are
+``results`` (a row per task), ``totals`` (over tasks), ``claims`` (totals, claims and notes), and ``again``: the rows of
+tasks that have other runs of the same seeds in ``results/again/NUMBER/TASK``.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from bires.analysis.intervals import Estimate
 from bires.analysis.report.content import Judged
 from bires.analysis.report.write import write_found
 from bires.analysis.summary import Found, Row
+from bires.analysis.totals import Total
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about
 
-BLOCK = re.compile(r"<!-- (?P<kind>results|claims|again): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"<!-- (?P<kind>results|totals|claims|again): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 FEW = 3
 """As many compared kinds, or more, get no sentences about each."""
 MANY = 20
@@ -113,12 +115,13 @@ def fill(text: str, found_of: Mapping[str, Found], others: Sequence[Panel] = ())
         if name not in found_of:
             raise UserError(f"The page asks for the results {name!r}; there are: {', '.join(found_of)}.")
         results = found_of[name]
-        if found["kind"] == "claims":
-            body = claims_block(name, results)
-        else:
-            tasks = summarised(results)
-            body = results_block(again(tasks, others) if found["kind"] == AGAIN else tasks)
-        return f"<!-- {found['kind']}: {name} -->\n{body}\n<!-- end -->"
+        blocks = {
+            "results": lambda: results_block(summarised(results)),
+            AGAIN: lambda: results_block(again(summarised(results), others)),
+            "totals": lambda: "\n".join(totals_lines(results)),
+            "claims": lambda: claims_block(name, results),
+        }
+        return f"<!-- {found['kind']}: {name} -->\n{blocks[found['kind']]()}\n<!-- end -->"
 
     return BLOCK.sub(block, text)
 
@@ -191,7 +194,8 @@ def claims_block(name: str, results: Found) -> str:
     rows = [[c.statement, c.paper or "–", measured(c), c.interval or "–", f"**{c.answer}**"] for c in judged]
     lines, waiting = markdown(heads, rows), len(found.claims) - len(judged)
     notes = [*found.notes, *([f"Claims without runs yet: {waiting} of {len(found.claims)}."] if waiting else [])]
-    return "\n".join([*totals_lines(results), *lines, *(f"\n{note}" for note in [*task_notes(results), *notes])])
+    tables = [*totals_lines(results), *left_out(results), *lines]
+    return "\n".join([*tables, *(f"\n{note}" for note in [*task_notes(results), *notes])])
 
 
 def task_notes(results: Found) -> list[str]:
@@ -239,9 +243,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def totals_lines(results: Found) -> list[str]:
-    """A table of the totals, where several tasks were run, and which of them the ratio skips."""
-    found = [total for total in results.totals if total.interval]
-    if not found or len(found) > MANY or max(total.count for total in found) < 2:
+    """A table of the totals, where several tasks were run."""
+    found = shown_totals(results)
+    if not found:
         return []
     cells = [{column: minus(text) for column, text in summary.total_cells(total)} for total in found]
     if len({total.kind for total in found}) == 1:  # as many columns as groups of tasks, which fit a page
@@ -249,13 +253,20 @@ def totals_lines(results: Found) -> list[str]:
         rows = [[text, *(row[column] for row in cells)] for column, text in MEASURES.items()]
     else:
         heads, rows = list(cells[0]), [list(row.values()) for row in cells]
-    lines = [*markdown(heads, rows), ""]
+    return markdown(heads, rows)
+
+
+def shown_totals(results: Found) -> list[Total]:
+    found = [total for total in results.totals if total.interval]
+    return [] if len(found) > MANY or max((total.count for total in found), default=0) < 2 else found
+
+
+def left_out(results: Found) -> list[str]:
+    """What follows the table: a blank line, and which tasks the ratio skips."""
+    found = shown_totals(results)
     without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
-    return (
-        [*lines, f"Nobody learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}.", ""]
-        if without
-        else lines
-    )
+    nobody = f"Nobody learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}."
+    return [*([""] if found else []), *([nobody, ""] if without else [])]
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
