@@ -194,7 +194,8 @@ def make_options(
     callback: Callback | str | None,
 ) -> Options:
     """How a run is carried out, checked."""
-    if workers is not None and configs.proper("workers", workers, int) < 0:
+    processes = None if workers is None else configs.proper("workers", workers, int)
+    if processes is not None and processes < 0:
         raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
     minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
     called = load_callback(callback) if isinstance(callback, str) else callback
@@ -202,7 +203,7 @@ def make_options(
         raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
     every = require_every(None if keep_every is None else configs.proper("keep_every", keep_every, int))
     where = configs.proper("cohorts", cohorts, Cohorts)
-    return Options(workers, where, minutes, keep_going, keep_every=every, callback=called)
+    return Options(processes, where, minutes, keep_going, keep_every=every, callback=called)
 
 
 def carried_out(
