@@ -63,6 +63,8 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the policy as .safetensors, or as .onnx (needs `bires[onnx]`), for use without this package."""
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(f"path was given {path!r}; accepted: the path of a file.")
         save(self.network(), Path(path))
         return Path(path)
 
