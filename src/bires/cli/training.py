@@ -19,6 +19,7 @@ from bires.cli.output import (
     MaybeWhole,
     Output,
     RunOptions,
+    Trust,
 )
 from bires.settings.config import Config, Whole
 
@@ -148,8 +149,7 @@ class Resume:
     """The folder of a run."""
     steps: MaybeWhole = None
     """Train until this many steps in all; default: those of the run."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
     callback: MaybeText = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     log: MaybeViewer = None
