@@ -64,6 +64,16 @@ def test_a_saved_policy_can_be_loaded(algorithm, trained, tmp_path):
     assert state is None
     with pytest.raises(UserError, match=r"The policy was given 1 numbers"):
         loaded([1.0])
+    for one, wrong in (
+        (policy, [[1.0, 2.0], [1.0]]),
+        (loaded, [[1.0, 2.0], [1.0]]),
+        (policy, "left"),
+        (loaded, "left"),
+    ):
+        with pytest.raises(
+            UserError, match=r"The policy was given .*; accepted: numbers, several observations in rows"
+        ):
+            one(wrong)
     with pytest.raises(UserError, match=r"gymnasium\.spaces\.flatten"):
         loaded({"position": seen[0]})
 
