@@ -46,3 +46,11 @@ WALK = PlannerSpec(
     "imagined updates along rollouts of several steps",
     (Setting("walk_steps", 2, "Steps of a rollout.", low=1, varies=True),),
 )
+
+SWERVE = PlannerSpec(
+    "swerve",
+    dyna.KIND,
+    "ortho",
+    ("planning_steps", "planning_noise", "planning_eta"),
+    "Dyna by a rival of the paper's rules",
+)

@@ -15,6 +15,7 @@ import bires
 from bires.agents.registry import AGENTS
 from bires.api.keywords import Numbers, RunSettings, Settings
 from bires.api.spelling import in_python
+from bires.api.training import make_options
 from bires.envs.families import FAMILIES
 from bires.planning.registry import SETTINGS
 from bires.runs import folder as runs
@@ -111,7 +112,13 @@ def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
     assert table["member"].tolist() == [1, 3]
     assert table["episodes"].tolist() == [2, 2]
     assert table["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
-    assert len(run.evaluate(episodes=1, members=0, workers=0)) == 1
+    assert len(run.evaluate(episodes=1, members=0, workers=0.0)) == 1
+    for wrong in ("0", 1.5):
+        with pytest.raises(bires.UserError, match=rf"workers was given {wrong!r}; accepted: whole numbers"):
+            run.evaluate(workers=wrong)
+    with pytest.raises(bires.UserError, match="member was given True; accepted: whole numbers"):
+        run.evaluate(members=True)
+    assert type(make_options(2.0, "by-size", 10.0, False, None, None).workers) is int  # type: ignore[arg-type]
     again = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
     assert again["return_mean"].tolist() == table["return_mean"].tolist()
     made = bires.report([run, run.path], out=tmp_path / "report")  # twice the same: once

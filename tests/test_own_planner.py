@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import bires
 from bires.cli import main
 from bires.planning import registry
+from bires.population.program import hypers, make_program
+from bires.settings import grid
+from bires.settings.keywords import make_config
+from bires.types import Space
 from tests.own_planner import KIND
 
 SETTINGS: dict[str, Any] = {
@@ -25,6 +30,16 @@ SETTINGS: dict[str, Any] = {
     "workers": 0,
     "quiet": True,
 }
+
+
+def test_parts_of_a_population_plan_by_the_same_program():
+    """A cohort whose members do not plan by a rival of the rules runs what the other cohorts run."""
+    name = "tests.own_planner:swerve"
+    config = make_config("Pendulum-v1", {"algorithm": "ddpg", "planner": [name, "dyna"], "hidden": (8, 8)})
+    members = grid.members(config)
+    program = make_program(config, members, Space(3, 1, (-1.0,), (1.0,)), 100)
+    one, other = (str(jax.tree.structure(hypers(program, [member]))) for member in members)
+    assert one == other
 
 
 @pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])

@@ -157,7 +157,7 @@ class Rule:
             weight = jnp.where(self.adaptive, 1.0, eta) if some(self.adaptive) else eta
             push = jnp.where(self.bidirectional, weight * delta_f, 0.0)
         if some(self.convergent):
-            residual = reward + discount * online.succ - online.pred
+            residual = reward + discount * read.online.succ - online.pred
             full = self.convergent & (jnp.abs(reward + discount * target.succ - online.pred) < jnp.abs(residual))
             delta_b = jnp.where(full, residual, delta_b)
             push = jnp.where(full, residual, 0.0 if push is None else push)

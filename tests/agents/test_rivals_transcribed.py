@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from bires import rules
-from bires.agents import ddpg, dqn
+from bires.agents import critics as stacked
+from bires.agents import ddpg, dqn, sac, td3
 from bires.agents.base import Design
 from bires.rules import RULES
 from tests.agents.test_actor_critics import MODULES, design_of, learner_of
@@ -187,6 +188,35 @@ def test_with_equal_networks_a_rule_that_compares_them_is_the_semi_gradient(agen
         for name in (rule, "td")
     )
     np.testing.assert_allclose(flat(found), flat(plain), atol=1e-6)
+
+
+@pytest.mark.parametrize("agent", ["td3", "sac"])
+def test_c_dqn_with_each_critics_own_successor_takes_steps_of_a_loss(agent: str) -> None:
+    """Where a sample has the full residual step, that is the gradient of ½ δ'² of the δ' that the forward term has."""
+    design = design_of(agent, "convergent", successor="own")
+    state, hyper, s = learner_of(agent, design), hyper_of_twins(agent, "convergent"), BATCH.next_observation
+    if agent == "td3":
+        key = jax.random.split(KEY, 3)[0]
+        actors = (state.actor, state.target_actor)
+        ours, theirs = (td3.smoothed(design, key, hyper, actor, s) for actor in actors)
+    else:
+        ours = theirs = sac.soft(state, jax.random.split(KEY)[0], s)
+    target = stacked.smallest(state.target_critics, s, theirs.action) + theirs.bonus
+
+    def errors(params: Any) -> tuple[jax.Array, jax.Array]:
+        pred, succ = stacked.values(params, BATCH.observation, BATCH.action), stacked.values(params, s, ours.action)
+        rest = BATCH.reward - pred, GAMMA * BATCH.discount
+        return rest[0] + rest[1] * target, rest[0] + rest[1] * (succ + ours.bonus)
+
+    def loss(params: Any) -> jax.Array:
+        semi, full = errors(params)
+        return jnp.sum(jnp.mean(0.5 * jnp.maximum(semi**2, full**2), -1))
+
+    semi, full = errors(state.critics.params)
+    assert 0.1 < np.mean(abs(semi) < abs(full)) < 0.9
+    wanted = flat(jax.grad(loss)(state.critics.params))
+    found = MODULES[agent].critic_slope(design, KEY, state, hyper, BATCH, design.needs).gradient
+    np.testing.assert_allclose(flat(found), wanted, atol=1e-5 * abs(wanted).max())
 
 
 @pytest.mark.parametrize("agent", ["ddpg", "dqn"])

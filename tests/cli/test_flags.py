@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 import bires
-from bires.cli import TaskFirst, parse
+from bires.cli import TaskFirst, main, parse
 from bires.cli.flags import Selection
 from bires.cli.groups import GROUPS, with_groups
 from bires.cli.output import Output
 from bires.cli.training import Compare, Train, Tune
 from bires.errors import UserError
+from bires.machine.hardware import free_memory
+from bires.population.sizes import require_room
 from bires.settings.config import Config
 from bires.settings.doubts import doubts
 from bires.settings.keywords import make_config
+from bires.types import Space
 from tests.helpers import typed
 
 
@@ -146,6 +149,36 @@ def test_mistakes_are_answered_with_what_to_type(words, answer, tmp_path):
     assert answer in said.stderr
     assert said.stdout == ""
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["Pendulum-v1", "--algorithm"], "--algorithm was given no value; give one or more."),
+        (["Pendulum-v1", "--rule", "--steps", "1e5"], "--rule was given no value; give one or more."),
+        (["Pendulum-v1", "--disturb", "-1"], "--disturb was given -1; accepted: numbers from 0 (actions lie"),
+        (["Hopper", "--planner", "dyna", "--planning-steps", "1e6"], "accepted: whole numbers from 0 to 1000."),
+        (["CartPole-v1", "--target-every", "1e12"], "accepted: whole numbers from 1 to 16777216."),
+        (["CartPole-v1", "--hidden", "99999999999"], "such as --hidden 256 256."),
+        (["CartPole-v1", "--hidden", "9999", "--batch", "1e9"], "such as --batch 256."),
+    ],
+    ids=str,
+)
+def test_no_default_is_taken_in_silence_and_advice_is_of_use(words, answer, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words]) == 2
+    assert answer in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_small_batch_is_not_to_blame_for_wide_layers():
+    config = make_config(
+        "CartPole-v1",
+        {"hidden": (free_memory() // 100,)},  # one row fits, a batch does not
+    )
+    space = Space(1, 1, (0.0,), (1.0,), choices=2)
+    with pytest.raises(UserError, match=r"--batch 128 needs .* such as --hidden 256 256\."):
+        require_room(config, space)
 
 
 def test_a_comparison_shows_its_own_defaults():

@@ -10,6 +10,7 @@ import optax
 import pytest
 
 from bires.agents import optimisers
+from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.planning import models as network
 from bires.planning.models import SCALES, ModelScale
@@ -17,6 +18,8 @@ from bires.population import replay, step
 from bires.population.program import hypers, make_program
 from bires.settings import grid
 from bires.settings.keywords import make_config
+from bires.settings.options import Options
+from bires.training.plan import make_plan
 from bires.types import Space, Transition
 
 SPACE = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
@@ -216,6 +219,15 @@ def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, memory)).tolist())
     oldest = max(0, clock + 1 - capacity)
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
+
+
+def test_a_replay_without_a_row_to_train_on_is_refused():
+    """Models leave out the newest transitions. With fewer in all they trained on the very newest, again and again."""
+    settings = {"algorithm": "dyna-ddpg", "model": "learned", "model_scale": "small", "hidden": (8, 8), "steps": 100}
+    config = make_config("Pendulum-v1", settings | {"warmup": 20, "batch": 4, "replay": training.HELD_OUT})
+    with pytest.raises(UserError, match=r"--replay was given 10; accepted with learned models: .* from 11"):
+        make_plan(config, Options(workers=0))
+    assert make_plan(replace(config, replay=training.HELD_OUT + 1), Options(workers=0)).program.learning is not None
 
 
 def test_how_models_learn_does_not_depend_on_the_horizons_of_others():

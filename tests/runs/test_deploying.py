@@ -1,6 +1,7 @@
 """Policies that leave: as ten lines of NumPy read them, as ONNX, and of earlier steps."""
 
 import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,16 @@ def test_a_saved_policy_can_be_loaded(algorithm, trained, tmp_path):
     assert state is None
     with pytest.raises(UserError, match=r"The policy was given 1 numbers"):
         loaded([1.0])
+    for one, wrong in (
+        (policy, [[1.0, 2.0], [1.0]]),
+        (loaded, [[1.0, 2.0], [1.0]]),
+        (policy, "left"),
+        (loaded, "left"),
+    ):
+        with pytest.raises(
+            UserError, match=r"The policy was given .*; accepted: numbers, several observations in rows"
+        ):
+            one(wrong)
     with pytest.raises(UserError, match=r"gymnasium\.spaces\.flatten"):
         loaded({"position": seen[0]})
 
@@ -74,6 +85,26 @@ def test_a_file_that_holds_no_policy_is_refused(tmp_path):
             bires.load_policy(tmp_path / name)
     with pytest.raises(UserError, match=r"is not a policy that can be read"):
         bires.load_policy(tmp_path / "missing.safetensors")
+
+
+def test_a_policy_that_cannot_be_written_leaves_what_was_there(trained, tmp_path):
+    policy, path = trained("td3")[0].policy(0), tmp_path / "policy.safetensors"
+    before = policy.save(path).read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))  # as on a disk that is nearly full
+    try:
+        with pytest.raises(UserError, match=r"Cannot write the policy to .*policy\.safetensors \(File too large\)"):
+            policy.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {path.name: before}
+    (tmp_path / "folder.safetensors").mkdir()
+    for wrong, words in (("folder.safetensors", "Is a directory"), ("policy.safetensors/x.safetensors", "File exists")):
+        with pytest.raises(UserError, match=rf"Cannot write the policy to .* \({words}|Not a directory\)"):
+            policy.save(tmp_path / wrong)
+    with pytest.raises(UserError, match="path was given 3; accepted: the path of a file"):
+        policy.save(3)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_policy_says_whose_it_is_and_acts_as_those_of_stable_baselines(trained):

@@ -28,6 +28,8 @@ def test_numbers_may_be_numpys_and_whole_ones_floats():
         ("seed", [0, None], "--seed was given None; accepted: whole numbers"),
         ("double_q", 1, "--double-q was given 1; accepted: True or False"),
         ("seeds", "3", "--seeds was given '3'"),
+        ("steps", True, "--steps was given True; accepted: whole numbers"),
+        ("epsilon_end", {0.1: 0.2}, "--epsilon-end was given {0.1: 0.2}; accepted: numbers"),
     ):
         with pytest.raises(bires.UserError, match=words):
             make_config("CartPole-v1", {"algorithm": "dqn", name: value})

@@ -143,6 +143,7 @@ SETTINGS = (
         {"vector": 50, "pixels": 10_000},
         "Updates between copies of the network to its target network.",
         low=1,
+        high=2**24,  # whole numbers up to this are exact in float32
         varies=True,
     ),
     Setting(

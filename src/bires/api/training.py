@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bires.analysis.live import logging
-from bires.api.keywords import Names, Numbers, Settings, Whole, showing_settings
+from bires.api.keywords import Names, Numbers, RunSettings, Settings, Whole, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -89,32 +89,8 @@ def train(
 
     Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
     """
-    common = {
-        "algorithm": algorithm,
-        "rule": rule,
-        "planner": planner,
-        "eta": eta,
-        "eta_end": eta_end,
-        "eta_until": eta_until,
-        "seeds": seeds,
-        "seed": seed,
-        "gamma": gamma,
-        "steps": steps,
-        "warmup": warmup,
-        "eval_every": eval_every,
-        "eval_episodes": eval_episodes,
-        "batch": batch,
-        "replay": replay,
-        "update_every": update_every,
-        "hidden": hidden,
-        "protocol": protocol,
-        "log_every": log_every,
-        "env_kwargs": env_kwargs,
-        "reward_scale": reward_scale,
-        "disturb": disturb,
-        "normalise_observations": normalise_observations,
-    }
-    given = {name: value for name, value in common.items() if value is not None}
+    asked = locals()  # of the arguments above, those that `RunSettings` lists
+    given = {name: asked[name] for name in RunSettings.__annotations__ if asked[name] is not None}
     config = make_config(task, {**given, **own})
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet, log)
@@ -194,7 +170,8 @@ def make_options(
     callback: Callback | str | None,
 ) -> Options:
     """How a run is carried out, checked."""
-    if workers is not None and configs.proper("workers", workers, int) < 0:
+    processes = None if workers is None else configs.proper("workers", workers, int)
+    if processes is not None and processes < 0:
         raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
     minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
     called = load_callback(callback) if isinstance(callback, str) else callback
@@ -202,7 +179,7 @@ def make_options(
         raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
     every = require_every(None if keep_every is None else configs.proper("keep_every", keep_every, int))
     where = configs.proper("cohorts", cohorts, Cohorts)
-    return Options(workers, where, minutes, keep_going, keep_every=every, callback=called)
+    return Options(processes, where, minutes, keep_going, keep_every=every, callback=called)
 
 
 def carried_out(

@@ -11,7 +11,7 @@ import tyro
 
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_groups
-from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, metavar
+from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.errors import unknown
@@ -47,8 +47,7 @@ class Evaluate:
     """Environment processes; 0: none; default: chosen by size."""
     json: bool = False
     """Print JSON, for machines."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
 
     def run(self) -> int:
         from bires.cli.evaluating import evaluate_run
@@ -72,8 +71,7 @@ class WriteReport:
     """Where to write."""
     study: MaybeText = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
 
     def run(self) -> int:
         from bires.cli.reporting import report

@@ -41,7 +41,13 @@ class Selection:
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
 
     def refuse_other_words(self, words: Sequence[str]) -> None:
-        """Refuses values that are no numbers where numbers are wanted; the parser would not say what is."""
+        """Refuses lists without a value, and values that are no numbers where numbers are wanted.
+
+        The parser would take the default, or not say what is wanted.
+        """
+        for name in self.names:
+            if get_origin(types().get(name)) is tuple and not values_after(words, flag(name)):
+                raise UserError(f"{flag(name)} was given no value; give one or more.")
         kinds = {name: get_args(kind)[0] if get_origin(kind) is tuple else kind for name, kind in types().items()}
         kinds |= {one.name: one.type for one in self.config.own_settings}
         for name in self.names:
@@ -92,7 +98,8 @@ def completed(words: list[str]) -> list[str]:
     agents, given = values_after(words, "--agent"), values_after(words, "--algorithm")
     if agents and given:
         raise UserError("Both --agent and --algorithm were given; --agent td3 is short for --algorithm td3 bi-res-td3.")
-    if given or len(words) < 2 or words[1].startswith("-"):
+    named = any(word.partition("=")[0] == "--algorithm" for word in words)
+    if named or len(words) < 2 or words[1].startswith("-"):
         return words
     if words[0] != "compare":
         return [*words, "--algorithm", default_algorithm(words[1], env_kwargs(words))]

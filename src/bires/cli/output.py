@@ -23,6 +23,8 @@ MaybeWhole = Annotated[Whole | None, metavar("INT")]
 MaybeNumber = Annotated[float | None, metavar("FLOAT")]
 MaybeText = Annotated[str | None, metavar("STR")]
 MaybePath = Annotated[Path | None, metavar("PATH")]
+TRUST = "Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."
+Trust = Annotated[bool, tyro.conf.arg(help=TRUST)]
 MaybeViewer = Annotated[Viewer | None, metavar("{tensorboard,wandb}")]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import tyro
 
-from bires.cli.output import MaybePath, MaybeWhole
+from bires.cli.output import MaybePath, MaybeWhole, Trust
 from bires.envs.adapter import Protocol
 from bires.settings.arguments import Arguments
 from bires.settings.config import Whole
@@ -29,8 +29,7 @@ class Play:
     """Which evaluation episode: it starts where that one started."""
     video: MaybePath = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
 
     def run(self) -> int:
         from bires.errors import UserError
@@ -68,8 +67,7 @@ class Export:
     """Episodes of a dataset; default: 100 that are played, or all whole ones of the replay."""
     source: Source = "played"
     """A dataset's episodes: `played` by the trained policy without noise, or those of its training (`replay`)."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
 
     def run(self) -> int:
         from bires.cli.reporting import opened

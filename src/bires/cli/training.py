@@ -19,6 +19,7 @@ from bires.cli.output import (
     MaybeWhole,
     Output,
     RunOptions,
+    Trust,
 )
 from bires.settings.config import Config, Whole
 
@@ -148,8 +149,7 @@ class Resume:
     """The folder of a run."""
     steps: MaybeWhole = None
     """Train until this many steps in all; default: those of the run."""
-    trust: bool = False
-    """Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."""
+    trust: Trust = False
     callback: MaybeText = None
     """MODULE:FUNCTION of your own, called after each evaluation; it may stop members."""
     log: MaybeViewer = None
@@ -208,6 +208,7 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
 def show(run: Run, display: Display) -> None:
     """The table and the picture at the end of a run."""
     from bires.analysis.summary import as_json, of_run, picture, rich_table
+    from bires.runs.folder import write_whole
     from bires.runs.trust import resume_command
 
     if run.config.tuning is not None:
@@ -217,7 +218,7 @@ def show(run: Run, display: Display) -> None:
     path: Path | None = None
     try:
         path = picture(run)
-        (run.path / "summary.json").write_text(json.dumps(as_json(rows), indent=2) + "\n")
+        write_whole(run.path / "summary.json", json.dumps(as_json(rows), indent=2) + "\n")
     except OSError as error:  # a finished run may lie where nothing can be written
         what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
         again = resume_command(run.path, run.manifest["config"])

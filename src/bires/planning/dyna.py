@@ -15,6 +15,7 @@ SETTINGS = (
         1,
         "P, the imagined updates that Dyna adds to every update; 0 is none.",
         low=0,
+        high=1000,
         varies=True,
     ),
     Setting("planning_noise", 0.1, "σ of the Gaussian noise on imagined actions.", low=0.0, varies=True),

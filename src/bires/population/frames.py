@@ -78,12 +78,6 @@ def candidates(key: jax.Array, stack: int, capacity: int, clock: jax.Array, batc
     return jnp.maximum(clock - 1 - (bits % size).astype(jnp.int32), 0)
 
 
-def reads_newest(space: Space, key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
-    """Whether `sample` may read the slot of step ``clock``: the successor of the step before it is there."""
-    assert space.pixels is not None
-    return jnp.any(candidates(key, space.pixels.stack, capacity, clock, batch) >= clock - 1)
-
-
 def around(first: jax.Array, step: jax.Array, stack: int) -> jax.Array:
     """The steps whose frames make the stacks of ``step`` and its successor, oldest first: (batch, stack + 1)."""
     back = jnp.arange(stack)

@@ -71,7 +71,7 @@ def numbers_of(planning: Planning, members: Sequence[Member]) -> PlanningNumbers
         for name in members[0].planning
     }
     return PlanningNumbers(
-        rule=rules.stack(rules.get(spec.rule if spec and spec.rule else "td") for spec in specs),
+        rule=rules.stack((rules.get(spec.rule if spec and spec.rule else "td") for spec in specs), planning.imagined),
         eta=columns.pop("planning_eta"),
         numbers=columns,
         uses={

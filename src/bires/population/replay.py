@@ -72,7 +72,10 @@ def sample(space: Space, key: jax.Array, storage: Any, clock: jax.Array, batch: 
 
 
 def reads_newest(space: Space, key: jax.Array, capacity: int, clock: jax.Array, batch: int) -> jax.Array:
-    """Whether `sample` reads what step ``clock`` stores: rarely. Otherwise it need not wait for that step."""
+    """Whether `sample` reads what the environments say of step ``clock``: rarely. Otherwise it need not wait for them.
+
+    Of pixels it never does: in that step's slot it reads the frame that is the successor of the step before.
+    """
     if space.pixels is not None:
-        return frames.reads_newest(space, key, capacity, clock, batch)
+        return jnp.zeros((), bool)
     return jnp.any(positions(key, capacity, clock, batch) == clock % capacity)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialized
 
 from bires.agents.networks import Dense
 from bires.agents.normalising import EPSILON, LIMIT, Normalised
@@ -109,14 +110,19 @@ def require_same_actions(made: Deployed, act: Callable[[np.ndarray], np.ndarray]
 
 
 def save(made: Deployed, path: Path) -> None:
-    """Writes a policy as .safetensors, or as .onnx."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".safetensors":
-        save_file(made.arrays, path, metadata=made.about)
-    elif path.suffix == ".onnx":
-        path.write_bytes(onnx_bytes(made))
-    else:
+    """Writes a policy as .safetensors, or as .onnx; where it cannot be written whole, what was there stays."""
+    if path.suffix not in (".safetensors", ".onnx"):
         raise UserError(f"path was given {str(path)!r}; accepted: names that end in .safetensors or .onnx.")
+    content = serialized(made.arrays, made.about) if path.suffix == ".safetensors" else onnx_bytes(made)
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink()
+        raise UserError(f"Cannot write the policy to {path} ({error.strerror}). Give another place.") from error
 
 
 def read(path: Path) -> Deployed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the policy as .safetensors, or as .onnx (needs `bires[onnx]`), for use without this package."""
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(f"path was given {path!r}; accepted: the path of a file.")
         save(self.network(), Path(path))
         return Path(path)
 
@@ -131,14 +134,14 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
     def policy(observation: Any) -> np.ndarray:
         if isinstance(observation, Mapping | tuple):
             observation = flatten(structure(), observation)
-        elif np.size(observation) % space.observation and np.shape(observation) == structure().shape:  # choices
+        elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:  # choices
             if not structure().contains(observation):
                 raise UserError(
                     f"The policy was given {observation!r}; accepted: an observation of {config.task}, in "
                     f"{structure()}, or as a vector of {space.observation} numbers; several as vectors."
                 )
             observation = flatten(structure(), observation)
-        seen = np.asarray(observation, space.dtype)
+        seen = numbers(observation, space.dtype)
         if seen.size == 0 or seen.size % space.observation:
             raise UserError(
                 f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
@@ -153,6 +156,17 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
     return Policy(policy, lambda: deployed(learner, environment, policy, about), about)
 
 
+def numbers(observation: Any, dtype: Any = None) -> np.ndarray:
+    """An observation, or several, as an array."""
+    try:
+        return np.asarray(observation, dtype)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"The policy was given {reprlib.repr(observation)}; accepted: numbers, several observations in rows of "
+            "equal length."
+        ) from error
+
+
 def saved_policy(path: Path) -> Policy:
     """A policy as `Policy.save` wrote it into a .safetensors file; NumPy computes its actions."""
     made = read(path)
@@ -164,7 +178,7 @@ def saved_policy(path: Path) -> Policy:
                 f"The policy was given a {type(observation).__name__}; a policy from a file takes flat vectors: "
                 "gymnasium.spaces.flatten(env.observation_space, observation)."
             )
-        seen = np.asarray(observation, np.float32)
+        seen = numbers(observation, np.float32)
         if seen.size == 0 or seen.size % size:
             raise UserError(
                 f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "

@@ -275,7 +275,7 @@ def plain(value: Any) -> Any:
 
 def several(value: Any) -> Iterable[Any]:
     value = plain(value)
-    return value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    return value if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else (value,)
 
 
 def bounded(setting: Setting, value: Any) -> Any:
@@ -304,7 +304,7 @@ def proper(name: str, value: Any, kind: Any) -> Any:
         if value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
         return value
-    if isinstance(value, kind) and not number:
+    if isinstance(value, kind) and not number and isinstance(value, bool) == (kind is bool):
         return value
     if name == "task":
         raise UserError(

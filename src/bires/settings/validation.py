@@ -12,6 +12,7 @@ from bires.agents import registry
 from bires.errors import UserError
 from bires.planning import registry as planners
 from bires.settings.config import Config, flag, settled, shown, types
+from bires.types import accepted
 
 LARGEST = 2**31
 """Steps are counted in 32 bits."""
@@ -90,7 +91,7 @@ def require_within(name: str, values: Sequence[float]) -> None:
     low, high, hint = BOUNDS[name]
     for value in values:
         if not low <= value <= high:
-            raise UserError(f"{flag(name)} was given {value:g}; accepted: numbers from {low:g} to {high:g} ({hint}).")
+            raise UserError(f"{flag(name)} was given {value:g}; accepted: {accepted(float, low, high)} ({hint}).")
 
 
 def require_schedule(config: Config) -> None:
@@ -123,9 +124,9 @@ def require_agent(config: Config) -> None:
             f"--hidden was given {list(config.hidden)}; accepted for {agent.title}: {agent.layers} or more layer sizes "
             f"from 1, such as --hidden {example}."
         )
-    for name, accepted in agent.fixed.items():
-        if getattr(config, name) != accepted:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)}; {agent.title} accepts {accepted} only.")
+    for name, only in agent.fixed.items():
+        if getattr(config, name) != only:
+            raise UserError(f"{flag(name)} was given {getattr(config, name)}; {agent.title} accepts {only} only.")
 
 
 def require_distinct(config: Config) -> None:

@@ -63,7 +63,7 @@ NOISY_TASKS = ("cartpole-swingup", "Hopper")
 """Simulators that are quick to ask for second successors."""
 NOISES = (0.0, 0.1, 0.3)
 """σ of the noise on actions, which lie in [−1, 1]."""
-NOISY: dict[str, Any] = {
+BRIEF: dict[str, Any] = {
     "protocol": "modern",
     "steps": 100_000,
     "warmup": 1_000,
@@ -71,6 +71,7 @@ NOISY: dict[str, Any] = {
     "eval_every": 5_000,
     "eval_episodes": 5,
 }
+"""A tenth of the paper's steps, with a warm-up and target networks that suit them."""
 NOISY_KINDS: dict[str, dict[str, Any]] = {
     "": {"algorithm": ("ddpg", "bi-res-ddpg", "res-ddpg"), "eta": (0.05, 0.2)},
     "-double": {"algorithm": ("double-res-ddpg",), "planning_eta": (0.2,), "model": "oracle"},
@@ -80,18 +81,12 @@ NOISY_KINDS: dict[str, dict[str, Any]] = {
 population wait for, so these have their own. Without noise a second successor is the first."""
 TRUST = 10.0
 """σ_Q of the adaptive η: models that disagree by so much about a successor's value halve it."""
-ADAPTIVE: dict[str, Any] = {
+ADAPTIVE: dict[str, Any] = BRIEF | {
     "algorithm": ("ddpg", "res-dyna-ddpg"),
     "planning_eta": (0.05, 0.2),
     "planning_trust": (0.0, TRUST),
     "model": "learned",
     "ensemble": 3,
-    "protocol": "modern",
-    "steps": 100_000,
-    "warmup": 1_000,
-    "tau": 5e-3,
-    "eval_every": 5_000,
-    "eval_episodes": 5,
 }
 GAMES = tuple(f"MinAtar/{game}" for game in CHANNELS)
 GAME_KINDS: dict[str, dict[str, Any]] = {
@@ -148,7 +143,7 @@ BEYOND: dict[str, Study] = {
     "stochastic": Study(
         "beyond the paper: one and two successor samples, and QRC, where actions are disturbed",
         tuple(
-            Part(NOISY_TASKS, NOISY | kind | {"disturb": noise}, f"{suffix}-noise-{noise:g}")
+            Part(NOISY_TASKS, BRIEF | kind | {"disturb": noise}, f"{suffix}-noise-{noise:g}")
             for noise in NOISES
             for suffix, kind in NOISY_KINDS.items()
             if noise or suffix != "-double"

@@ -46,6 +46,7 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     """
     episodes = configs.proper("episodes", episodes, int)
     require_count("episodes", episodes, MOST_EPISODES)
+    workers = None if workers is None else configs.proper("workers", workers, int)
     validate(run.config)
     everyone = grid.members(run.config)
     for member in chosen:

@@ -162,8 +162,8 @@ def make_plan(
     with closing(recipe.build()) as environment:
         space = environment.space
         capacity = min(config.replay, config.steps + (space.pixels.stack if space.pixels else 0))
-        require_capacity(config, space, capacity)
         program = make_program(config, members, space, capacity)
+        require_capacity(config, program)
         step_s = step_seconds(environment)
         physics = check(recipe, environment) if program.oracle else 0
         same, limited = repeats(recipe, environment), environment.limited
@@ -182,12 +182,19 @@ def make_plan(
     return Plan(config, members, recipe, program, placement, processes, workers, ahead, physics, same, limited)
 
 
-def require_capacity(config: Config, space: Space, capacity: int) -> None:
-    """Refuses a replay of pixels that cannot hold one observation and its successor."""
+def require_capacity(config: Config, program: Program) -> None:
+    """Refuses a replay of pixels without room for an observation and its successor, and one without rows for models."""
+    space, capacity = program.space, program.capacity
     if space.pixels is not None and capacity < space.pixels.stack + 2:
         raise UserError(
             f"--replay {config.replay} and --steps {config.steps} leave room for {capacity} steps, fewer than "
             f"the frames of an observation; accepted, for pixels: from {space.pixels.stack + 2}."
+        )
+    if program.learning is not None and capacity <= program.learning.held_out:
+        raise UserError(
+            f"--replay was given {config.replay}; accepted with learned models: whole numbers from "
+            f"{program.learning.held_out + 1}, as these are not trained on the newest {program.learning.held_out} "
+            "transitions."
         )
 
 
