@@ -23,7 +23,7 @@ from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.settings import tuning as tunings
 from bires.settings.arguments import Arguments, arguments
-from bires.settings.foreign import instead_of
+from bires.settings.foreign import FURTHER, instead_of
 from bires.settings.tuning import Tuning
 from bires.types import Setting, Sight, accepted
 
@@ -195,7 +195,7 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
         known = [*types(), *(one.name for one in config.own_settings)]
         if (advice := instead_of(name, known)) is not None:
             raise UserError(advice)
-        raise unknown("setting", name, known, "")
+        raise unknown("setting", name, [*known, *FURTHER], "")
 
 
 def family_settings() -> dict[str, str]:
