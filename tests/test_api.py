@@ -111,6 +111,7 @@ def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
     assert table["member"].tolist() == [1, 3]
     assert table["episodes"].tolist() == [2, 2]
     assert table["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
+    assert table["seed"].tolist() == [1, 1]
     assert len(run.evaluate(episodes=1, member=0, workers=0)) == 1
     again = bires.evaluate(run, episodes=2, member=[1, 3], workers=0)
     assert again["return_mean"].tolist() == table["return_mean"].tolist()
