@@ -46,6 +46,7 @@ def test_evaluations_can_be_grouped_by_kind_without_losing_the_baseline(copied):
     table, again = run.evaluations, run.evaluate(episodes=1, workers=0)
     assert [again["kind"][member] for member in table["member"]] == table["kind"].tolist()
     assert set(table["kind"]) == {"ddpg", "bi-res-ddpg(0.05→0)"}
+    assert set(run.metrics["kind"]) == set(table["kind"])
     assert "kind" not in (run.path / "evaluations.csv").read_text().splitlines()[0]
 
 

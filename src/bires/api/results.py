@@ -79,6 +79,11 @@ class Run(reading.Run):
         """
         return with_kinds(super().evaluations)
 
+    @property
+    def metrics(self) -> Table:
+        """One row per member and logging interval, with the same columns of the member beside it."""
+        return with_kinds(super().metrics)
+
     @as_typed
     def policy(self, member: int | None = None, step: int | None = None, **columns: Any) -> Policy:
         """The member's noise-free policy: observation(s) → action(s) of the environment.

@@ -27,9 +27,10 @@ class List:
     )
 
     def run(self) -> int:
-        from bires.cli.listing import listing
+        from bires.cli.listing import folded, listing
+        from bires.runs.tables import terminal_width
 
-        print(listing(self.what))
+        print(folded(listing(self.what), terminal_width()))
         return 0
 
 
