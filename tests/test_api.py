@@ -151,6 +151,8 @@ def test_a_run_may_stand_where_its_folder_may(run):
             lambda run: FRONT.compare("Pendulum-v1", algorithm="sac"),
             "All members are sac: .* agent='sac', which is sac",
         ),
+        (lambda run: FRONT.train(make_run), r"builds your environment\. Here: 'tests\.synthetic:make_run'\."),
+        (lambda run: FRONT.train(lambda: None), r"builds your environment\. For several"),
         (lambda run: FRONT.train("Pendulum-v1", callbacks=print), "'callbacks'. Did you mean 'callback'"),
         (lambda run: FRONT.tune("Pendulum-v1", ranges={"lr": (0, 1)}), "^lr is not a setting here; use critic_lr"),
         (lambda run: FRONT.load_policy(run.path), r"is a run folder; its policies are those of bires\.load"),

@@ -307,9 +307,11 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, kind) and not number:
         return value
     if name == "task":
+        place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '.')}"
+        this = f" Here: {place!r}." if callable(value) and "." not in place.partition(":")[2] else ""
         raise UserError(
             f"task was given {value!r}; accepted: one task, as text: a Gymnasium id, or MODULE:FUNCTION of one that "
-            "builds your environment. For several tasks: bires.train_each([…])."
+            f"builds your environment.{this} For several tasks: bires.train_each([…])."
         )
     raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
 
