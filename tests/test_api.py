@@ -47,6 +47,7 @@ def test_evaluations_can_be_grouped_by_kind_without_losing_the_baseline(copied):
     table, again = run.evaluations, run.evaluate(episodes=1, workers=0)
     assert [again["kind"][member] for member in table["member"]] == table["kind"].tolist()
     assert set(table["kind"]) == {"ddpg", "bi-res-ddpg(0.05→0)"}
+    assert set(run.metrics["kind"]) == set(table["kind"])
     assert "kind" not in (run.path / "evaluations.csv").read_text().splitlines()[0]
 
 
@@ -108,18 +109,20 @@ def test_evaluating_starts_where_the_run_did_not(undisturbed):
 
 
 def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
-    table = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
+    table = bires.evaluate(run, episodes=2, member=[1, 3], workers=0)
     assert table["member"].tolist() == [1, 3]
     assert table["episodes"].tolist() == [2, 2]
     assert table["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
-    assert len(run.evaluate(episodes=1, members=0, workers=0.0)) == 1
+    assert table["seed"].tolist() == [1, 1]
+    assert len(run.evaluate(episodes=1, member=0, workers=0.0)) == 1
     for wrong in ("0", 1.5):
         with pytest.raises(bires.UserError, match=rf"workers was given {wrong!r}; accepted: whole numbers"):
             run.evaluate(workers=wrong)
     with pytest.raises(bires.UserError, match="member was given True; accepted: whole numbers"):
-        run.evaluate(members=True)
+        run.evaluate(member=True)
     assert type(make_options(2.0, "by-size", 10.0, False, None, None).workers) is int  # type: ignore[arg-type]
-    again = bires.evaluate(run, episodes=2, members=[1, 3], workers=0)
+    earlier: dict[str, Any] = {"members": [1, 3]}  # the argument's earlier name
+    again = bires.evaluate(run, episodes=2, workers=0, **earlier)
     assert again["return_mean"].tolist() == table["return_mean"].tolist()
     made = bires.report([run, run.path], out=tmp_path / "report")  # twice the same: once
     assert made.path.is_file()
@@ -152,6 +155,15 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.train("Pendulum-v1", out=3), "^out was given 3; accepted: the path of a folder"),
         (lambda run: FRONT.train(None), "^task was given None"),
         (lambda run: FRONT.compare("Pendulum-v1", agent="ddpg", algorithm="td3"), "^Both agent and algorithm"),
+        (
+            lambda run: FRONT.compare("Pendulum-v1", algorithm="sac"),
+            "All members are sac: .* agent='sac', which is sac",
+        ),
+        (lambda run: FRONT.train(make_run), r"builds your environment\. Here: 'tests\.synthetic:make_run'\."),
+        (lambda run: FRONT.train(lambda: None), r"builds your environment\. For several"),
+        (lambda run: FRONT.train("Pendulum-v1", callbacks=print), "'callbacks'. Did you mean 'callback'"),
+        (lambda run: FRONT.tune("Pendulum-v1", ranges={"lr": (0, 1)}), "^lr is not a setting here; use critic_lr"),
+        (lambda run: FRONT.load_policy(run.path), r"is a run folder; its policies are those of bires\.load"),
         (lambda run: FRONT.resume(run, steps="3000"), "^steps was given '3000'; accepted: whole numbers"),
         (lambda run: FRONT.resume(run, steps=30), "^steps was given 30; .* Accepted: that many or more"),
         (lambda run: FRONT.resume(None), "^path was given None"),
@@ -160,8 +172,8 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.load("nowhere"), "^nowhere is not a run folder"),
         (lambda run: run.policy("x"), "^member was given 'x'; accepted: whole numbers"),
         (lambda run: run.policy(4), "Member 4 was given; the run has members 0 to 3"),
-        (lambda run: FRONT.evaluate(run, members=9), "^member was given 9; .* has members 0 to 3"),
-        (lambda run: FRONT.evaluate(run, members=[]), "^members was given no number"),
+        (lambda run: FRONT.evaluate(run, member=9), "^member was given 9; .* has members 0 to 3"),
+        (lambda run: FRONT.evaluate(run, member=[]), "^member was given no number"),
         (lambda run: FRONT.evaluate(run, episodes=0), "^episodes was given 0; accepted: whole numbers from 1"),
         (lambda run: FRONT.report([]), "^runs was given nothing"),
         (lambda run: FRONT.report(None), "^runs was given None"),
@@ -251,9 +263,9 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path, quick):
 def test_an_argument_that_there_is_not_is_refused_with_those_that_are(copied):
     run = copied()
     with pytest.raises(
-        bires.UserError, match=r"play: got an unexpected keyword argument 'video'; accepted: run, member"
+        bires.UserError, match=r"play: got an unexpected keyword argument 'file'; accepted: run, member"
     ):
-        bires.play(run, video="a.gif")  # type: ignore[call-arg]
+        bires.play(run, file="a.gif")  # type: ignore[call-arg]
     with pytest.raises(bires.UserError, match=r"Which ones: seed="):
         bires.train("Pendulum-v1", seeds=range(3))  # type: ignore[arg-type]
     with pytest.raises(bires.UserError, match=r"MODULE:FUNCTION of one that builds your environment"):

@@ -23,5 +23,5 @@ def unknown(kind: str, given: str, accepted: Iterable[str], hint: str) -> UserEr
     if given.lower() in by_lower:
         near = [by_lower[given.lower()]]
     meant = f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
-    listed = f" Accepted: {', '.join(names)}." if len(names) <= 20 else ""
+    listed = f" Accepted: {', '.join(names)}." if 0 < len(names) <= 20 else ""
     return UserError(f"Unknown {kind} {given!r}.{meant}{listed} {hint}".rstrip())

@@ -114,10 +114,10 @@ def test_compare_writes_its_files_and_its_run_can_be_evaluated(tmp_path):
 
 
 def test_compare_takes_what_it_is_given(tmp_path):
-    words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "--quiet", "--out", str(tmp_path)]
+    words = ["--seed", "0", "--algorithm", "bi-res-ddpg", "res-ddpg", "--quiet", "--out", str(tmp_path)]
     assert typed("compare", "pendulum-swingup", *QUICK, *words).returncode == 0
     members = read_csv(tmp_path / "members.csv")
-    assert (members["algorithm"].tolist(), members["seed"].tolist()) == (["bi-res-ddpg"], [0])
+    assert (members["algorithm"].tolist(), members["seed"].tolist()) == (["bi-res-ddpg", "res-ddpg"], [0, 0])
 
 
 def test_a_refused_command_leaves_nothing_behind(tmp_path):

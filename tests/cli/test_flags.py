@@ -130,6 +130,7 @@ def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path
             ["train", "--algorithm", "ddpg", "Pendulum-v1"],
             "The task comes first: `bires train TASK --algorithm ddpg …`",
         ),
+        (["compare", "Pendulum-v1", "--algorithm", "sac"], "Use --agent sac, which is sac and bi-res-sac;"),
         (["trian", "Pendulum-v1"], "Unknown command 'trian'. Did you mean 'train'?"),
         (["train", "Pendulum-v1", "--seed", "five"], "--seed was given 'five'; accepted: whole numbers."),
         (["train", "Pendulum-v1", "--hidden", "32,32"], "Separate several values by spaces."),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bires.agents.registry import AGENTS
-from bires.cli.listing import LISTS, listing
+from bires.cli.listing import LISTS, folded, listing
 from bires.cli.settings_page import page
 from bires.envs.families import FAMILIES
 from bires.planning import registry as planners
@@ -99,3 +99,12 @@ def test_equations_are_those_of_the_paper(rule, text):
 def test_a_rule_of_a_users_own_is_listed_with_its_equation(monkeypatch):
     monkeypatch.setitem(RULES, "bo", Rule(Delta(ONLINE, TARGET), Delta(ONLINE, ONLINE), True))
     assert "δ_b = r + γ succ⁻ − pred,  δ_f = r + γ succ − pred" in listing("rules").splitlines()[-1]
+
+
+def test_lists_are_folded_between_words_on_a_terminal():
+    text = folded(listing("all"), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.split() == listing("all").split()
+    assert "\n    cartpole-balance, " in folded(listing("tasks"), 80)
+    assert "\n" + 20 * " " + "target networks\n" in folded(listing("algorithms"), 80)
+    assert folded(listing("all"), None) == listing("all")

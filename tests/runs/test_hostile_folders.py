@@ -17,7 +17,7 @@ READERS = {
     "load": lambda path, out: look(bires.load(path)),
     "report": lambda path, out: bires.report(path, out=out / "report"),
     "evaluate": lambda path, out: bires.evaluate(path, episodes=1, workers=0),
-    "play": lambda path, out: bires.play(path, path=out / "film.gif"),
+    "play": lambda path, out: bires.play(path, video=out / "film.gif"),
     "export": lambda path, out: bires.export(path, out=out / "board"),
     "resume": lambda path, out: bires.resume(path, workers=0, cohorts="threads", quiet=True),
 }

@@ -98,3 +98,24 @@ def test_a_row_that_is_being_written_is_not_read(torn, tmp_path):
     path.write_text(f"member,step,value\n0,10,3.5\n{torn}")
     table = read_csv(path, {"member": int, "step": int}, float)
     assert list(table.rows()) == [{"member": 0, "step": 10, "value": 3.5}]
+
+
+def test_a_wide_table_is_folded_on_a_terminal():
+    table = Table({"kind": ["ddpg", "bi-res-ddpg(0.05)"], "seed": [0, 1], "return_mean": [1.5, 20.25]})
+    flat = [
+        "             kind  seed  return_mean",
+        "             ddpg     0          1.5",
+        "bi-res-ddpg(0.05)     1        20.25",
+    ]
+    assert table.show() == table.show(width=36) == "\n".join(flat)
+    folded = table.show(width=30).splitlines()
+    assert folded == [
+        "                kind  seed",
+        "0               ddpg     0",
+        "1  bi-res-ddpg(0.05)     1",
+        "   return_mean",
+        "0          1.5",
+        "1        20.25",
+    ]
+    assert table.show(1, 10).splitlines()[-3:] == ["   return_mean", "0          1.5", "… 2 rows"]
+    assert Table({}).show(width=10) == Table({}).show()

@@ -120,10 +120,13 @@ class Picky(environments.Probe):
         if self.fault == "prints":
             print("step!")
         made = self.observe(self.steps), float(action[0]), False, self.steps == 10
+        if self.fault == "old":
+            return made
         return (*made, None) if self.fault == "info" else (*made, {})
 
 
 gymnasium.register("bires-test/Picky-v0", entry_point=f"{__name__}:Picky")
+gymnasium.register("bires-test/Limited-v0", entry_point=f"{__name__}:Picky", max_episode_steps=50)
 PICKY = "tests.tools.test_checking:bires-test/Picky-v0"
 
 
@@ -145,6 +148,35 @@ def test_what_wants_this_process_trains_without_workers(monkeypatch):
 
 def test_a_step_that_is_no_step_is_said_in_words():
     assert "step() returned" in found(PICKY, env_kwargs={"fault": "info"})["steps"][1]
+
+
+def test_a_step_of_the_old_gym_is_said_in_words_though_a_wrapper_sees_it_first():
+    said = found("tests.tools.test_checking:bires-test/Limited-v0", env_kwargs={"fault": "old"})["steps"]
+    assert said[0] == "broken"
+    assert "step() did not return a tuple (observation, reward, terminated, truncated, info)" in said[1]
+
+
+def test_settings_of_a_family_are_taken_and_checked(capsys):
+    assert found("MinAtar/Breakout", sticky=0.5, ramping=False)["task"][1].endswith(", sticky 0.5, ramping False")
+    with pytest.raises(bires.UserError, match=r"^sticky was given 2; accepted: numbers from 0 to 1"):
+        bires.check("MinAtar/Breakout", sticky=2)
+    with pytest.raises(
+        bires.UserError, match=r"^Unknown setting 'sticky'\. Task 'Pendulum-v1' has no settings of its own"
+    ):
+        bires.check("Pendulum-v1", sticky=0.5)
+    assert main(["check", "MinAtar/Breakout", "--sticky", "0.5", "--no-ramping"]) == 0
+    assert "`bires compare MinAtar/Breakout --sticky 0.5 --no-ramping`" in capsys.readouterr().out
+    assert main(["check", "MinAtar/Breakout", "--sticky", "2"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("bires-test/Piky-v0", "bires-test/Picky-v0"), ("Pickyy", "Picky"), ("nothing", "")]
+)
+def test_an_unknown_name_of_a_users_module_is_answered_with_what_it_has(name, near):
+    with pytest.raises(bires.UserError, match=f"Unknown task 'tests.tools.test_checking:{name}'") as caught:
+        bires.check(f"tests.tools.test_checking:{name}")
+    assert f"'tests.tools.test_checking:{near}'" in str(caught.value) or not near
+    assert "A module registers an id, or has a function" in str(caught.value)
 
 
 def test_the_advice_repeats_the_flags_and_what_prints_does_not_break_json(capsys):

@@ -60,6 +60,14 @@ def test_returns_agree_to_the_last_digit_and_episodes_differ(run, tmp_path):
     assert second != first
 
 
+def test_a_run_films_itself_and_a_notebook_shows_it(run, tmp_path):
+    played = run.play(member=1, video=tmp_path / "one.gif")
+    assert (played.member, played.video) == (1, tmp_path / "one.gif")
+    assert played._repr_html_().startswith('<img src="data:image/gif;base64,R0lGOD')
+    (tmp_path / "one.gif").unlink()
+    assert "one.gif" in played._repr_html_()
+
+
 def test_an_mp4_is_written(tmp_path):
     _, answer = video.shoot(film(DRAWN, tmp_path / "a.mp4", steps=6), ["egl"])
     assert answer == {"return": pytest.approx(answer["return"]), "frames": 7, "fps": 10}

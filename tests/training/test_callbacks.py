@@ -63,7 +63,7 @@ def test_a_stopped_member_is_frozen_and_the_others_do_not_notice(quick, tmp_path
     assert kind.returns[1, -1] == rows["return_mean"][rows["member"] == 1][-1]
     assert (kind.diverged, kind.stopped) == (0, 1)
     assert run.summary()["stopped"].tolist() == [1]
-    assert run.evaluate(episodes=1, members=1)["return_mean"].shape == (1,)
+    assert run.evaluate(episodes=1, member=1)["return_mean"].shape == (1,)
 
 
 @pytest.mark.parametrize("callback", [second_at_20, all_at_40])

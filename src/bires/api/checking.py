@@ -18,6 +18,7 @@ def check(
     *,
     protocol: Literal["modern", "paper"] = "modern",
     env_kwargs: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Table:
     """What an agent sees of a task, and whether it keeps what training asks of an environment: one row per check.
 
@@ -25,10 +26,11 @@ def check(
         assert "broken" not in found["state"]
 
     ``state`` is ``"ok"``; ``"advice"``: it trains, and ``fix`` says what would be better; ``"absent"``: an option that
-    it does not have; or ``"broken"``: it raised, or gave what is not finite. The environment takes up to 2,000 random
+    it does not have; or ``"broken"``: it raised, or gave what is not finite. ``settings`` are those of the task's
+    family, such as ``sticky=0.5`` of MinAtar. The environment takes up to 2,000 random
     steps. A task that is not known, cannot be built or in which no agent can act is a `bires.UserError`.
     """
     way = configs.proper("protocol", protocol, Literal["modern", "paper"])
     configs.proper("task", task, str)
-    rows = [asdict(one) for one in diagnoses(task, way, configs.settled("env_kwargs", env_kwargs or {}))]
+    rows = [asdict(one) for one in diagnoses(task, way, configs.settled("env_kwargs", env_kwargs or {}), settings)]
     return Table({name: [in_python(row[name]) for row in rows] for name in rows[0]})

@@ -21,7 +21,8 @@ from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.options import Source, Target
 from bires.studies import reporting
-from bires.tools import evaluating, exporting, video
+from bires.tools import evaluating, exporting
+from bires.tools import video as filming
 from bires.tools.video import Played
 
 LISTED = 12
@@ -78,6 +79,11 @@ class Run(reading.Run):
         """
         return with_kinds(super().evaluations)
 
+    @property
+    def metrics(self) -> Table:
+        """One row per member and logging interval, with the same columns of the member beside it."""
+        return with_kinds(super().metrics)
+
     @as_typed
     def policy(self, member: int | None = None, step: int | None = None, **columns: Any) -> Policy:
         """The member's noise-free policy: observation(s) → action(s) of the environment.
@@ -126,10 +132,15 @@ class Run(reading.Run):
 
     @as_typed
     def evaluate(
-        self, *, episodes: int = 20, members: int | Iterable[int] | None = None, workers: int | None = None
+        self, *, episodes: int = 20, member: int | Iterable[int] | None = None, workers: int | None = None
     ) -> Table:
         """`bires.evaluate` of this run."""
-        return evaluate(self, episodes=episodes, members=members, workers=workers)
+        return evaluate(self, episodes=episodes, member=member, workers=workers)
+
+    @as_typed
+    def play(self, *, member: int = 0, episode: int = 0, video: str | os.PathLike[str] | None = None) -> Played:
+        """`bires.play` of this run."""
+        return play(self, member=member, episode=episode, video=video)
 
     @as_typed
     def export(
@@ -178,18 +189,19 @@ def evaluate(
     run: RunLike,
     *,
     episodes: int = 20,
-    members: int | Iterable[int] | None = None,
+    member: int | Iterable[int] | None = None,
     workers: int | None = None,
     trust: bool = False,
 ) -> Table:
-    """Evaluates the members of a run, or some of them, at its newest checkpoint: one row per member.
+    """Evaluates the members of a run at its newest checkpoint: one row per member.
 
-    ``episodes`` are those of each member, without exploration noise. ``workers`` are environment processes (0: none,
-    None: chosen by size). A member whose environment raises has no row. ``trust``: see `load`.
+    ``member`` is the number of one of them, or several numbers. Each plays so many ``episodes``, without exploration
+    noise. ``workers`` are environment processes (0: none, None: chosen by size). A member whose environment raises has
+    no row. ``trust``: see `load`.
     """
-    chosen = () if members is None else tuple(configs.several(members))
-    if members is not None and not chosen:
-        raise UserError("members was given no number; accepted: one or several, or None for all of them.")
+    chosen = () if member is None else tuple(configs.several(member))
+    if member is not None and not chosen:
+        raise UserError("member was given no number; accepted: one or several, or None for all of them.")
     return evaluating.evaluate_run(Run(run, trust), episodes, chosen, workers).table
 
 
@@ -230,20 +242,23 @@ def play(
     *,
     member: int = 0,
     episode: int = 0,
-    path: str | os.PathLike[str] | None = None,
+    video: str | os.PathLike[str] | None = None,
     trust: bool = False,
 ) -> Played:
     """Films one noise-free episode of a member at the newest checkpoint, without a display.
 
-    ``episode`` is its number in an evaluation, whose start it has. ``path`` is where to write, .mp4 (needs
-    `bires[video]`) or .gif; by default member-M.mp4, or .gif, in the run folder. ``trust``: see `load`.
+        bires.play(run, member=1, video="out.gif")
+
+    ``episode`` is its number in an evaluation, whose start it has. ``video`` is where to write, .mp4 (needs
+    `bires[video]`) or .gif; by default member-M.mp4, or .gif, in the run folder. A notebook shows what is returned.
+    ``trust``: see `load`.
     """
     where = Run(run, trust)
     number, which = configs.proper("episode", episode, int), configs.proper("member", member, int)
     if number < 0:
         raise UserError(f"--episode was given {episode}; accepted: whole numbers from 0.")
-    default = where.path / f"member-{which}.{'mp4' if video.has_ffmpeg() else 'gif'}"
-    return video.play(where, which, number, default if path is None else folder("path", path))
+    default = where.path / f"member-{which}.{'mp4' if filming.has_ffmpeg() else 'gif'}"
+    return filming.play(where, which, number, default if video is None else folder("video", video))
 
 
 @as_typed

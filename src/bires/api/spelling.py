@@ -26,6 +26,8 @@ RANGE = re.compile(r"--range (?!was )(\w+)(?= was | were )")
 PLACES = re.compile(r"--out (\S+)(?= \()")
 SWITCHES = re.compile(r"--(keep-going|quiet|trust)\b(?! was)")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
+EARLIER = {("evaluate", "members"): "member", ("play", "path"): "video"}
+"""Function and an earlier name of an argument, which is still taken → its name."""
 
 
 def as_typed(function: Callable[P, T]) -> Callable[P, T]:
@@ -34,13 +36,14 @@ def as_typed(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        given: Any = {EARLIER.get((function.__name__, name), name): value for name, value in kwargs.items()}
         try:
-            signature.bind(*args, **kwargs)
+            signature.bind(*args, **given)
         except TypeError as error:
             names = ", ".join(name for name in signature.parameters if name != "self")
             raise UserError(f"{function.__name__}: {error}; accepted: {names}.") from None
         try:
-            return function(*args, **kwargs)
+            return function(*args, **given)
         except (UserError, Stopped) as error:
             error.args = (in_python(str(error)),)
             raise

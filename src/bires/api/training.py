@@ -19,7 +19,7 @@ from bires.runs.folder import Folder
 from bires.runs.lock import Lock
 from bires.runs.trust import names_others
 from bires.settings import config as configs
-from bires.settings.comparison import compared
+from bires.settings.comparison import compared, require_two
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Stopped, Viewer, require_every
@@ -128,7 +128,7 @@ def compare(
         raise UserError(
             "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
         )
-    config = make_config(task, given if "seed" in given else {"seeds": 5, **given})
+    config = require_two(make_config(task, given if "seed" in given else {"seeds": 5, **given}))
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet, log)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from bires.cli.flags import Selection, require_task_first
-from bires.cli.groups import with_groups
+from bires.cli.groups import with_family, with_groups
 from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
@@ -27,9 +27,10 @@ class List:
     )
 
     def run(self) -> int:
-        from bires.cli.listing import listing
+        from bires.cli.listing import folded, listing
+        from bires.runs.tables import terminal_width
 
-        print(listing(self.what))
+        print(folded(listing(self.what), terminal_width()))
         return 0
 
 
@@ -159,7 +160,7 @@ def commands(words: Sequence[str]) -> Any:
     training = words[:1] in (["train"], ["compare"], ["tune"])
     if training:
         require_task_first(words)
-    selection = Selection(words if training else [])
+    selection = Selection(words if training or words[:1] == ["check"] else [])
     if training:
         selection.refuse_foreign()
         selection.refuse_several(words)
@@ -176,7 +177,7 @@ def commands(words: Sequence[str]) -> Any:
         "export": Export,
         "reproduce": Reproduce,
         "bench": Bench,
-        "check": Check,
+        "check": with_family(Check, selection),
         "doctor": Doctor,
     }
     if words and not words[0].startswith("-") and words[0] not in records:

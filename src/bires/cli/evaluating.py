@@ -9,6 +9,7 @@ from typing import Any
 
 from bires.machine.terminal import printable
 from bires.runs.run import Run
+from bires.runs.tables import terminal_width
 from bires.tools import evaluating
 
 
@@ -23,7 +24,7 @@ def evaluate_run(run: Run, episodes: int, chosen: tuple[int, ...], workers: int 
         rows = [{name: finite(value) for name, value in row.items()} for row in found.table.rows()]
         print(json.dumps(rows))
     else:
-        print(found.table.show())
+        print(found.table.show(width=terminal_width()))
     return 0
 
 

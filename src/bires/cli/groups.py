@@ -88,6 +88,16 @@ def with_groups(command: type, selection: Selection) -> type:
     return whole
 
 
+def with_family(command: type, selection: Selection) -> type:
+    """A command on a task, with the settings of the task's family as flags."""
+    settings = selection.groups().get("environment", ())
+    flags = [field_of(setting, selection.sight) for setting in settings]
+    namespace = {"family": lambda parsed: typed(parsed, settings, selection.sight)}
+    made = make_dataclass(command.__name__, flags, bases=(command,), frozen=True, namespace=namespace)
+    made.__doc__ = command.__doc__
+    return made
+
+
 def assembled(command: type, selection: Selection, parsed: Any) -> Any:
     """The command that was typed."""
     settings = selection.groups()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 
 from bires.agents.registry import AGENTS
@@ -85,3 +87,17 @@ def listing(what: str) -> str:
     """One list, or all of them, as text."""
     chosen = list(LISTS) if what == "all" else [what]
     return "\n".join("\n".join([name, *LISTS[name]()]) for name in chosen)
+
+
+def folded(text: str, width: int | None) -> str:
+    """Lines that fit into a width, broken between words; what follows stands below the text, not below its name."""
+    if width is None:
+        return text
+    found: list[str] = []
+    for line in text.splitlines():
+        named = re.match(r" *\S+ {2,}", line)
+        below = " " * (named.end() if named else len(line) - len(line.lstrip()) + 2)
+        found += textwrap.wrap(
+            line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(found)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -99,14 +98,21 @@ class Check:
     json: bool = False
     """Print JSON, for machines."""
 
+    def family(self) -> dict[str, Any]:
+        """The settings of the task's family that were typed: `bires.cli.groups.with_family` adds their flags."""
+        return {}
+
     def run(self) -> int:
+        from bires.settings.searching import flag_words
         from bires.tools.checking import diagnoses
         from bires.tools.diagnoses import show
 
         flags = [] if self.protocol == "modern" else ["--protocol", self.protocol]
-        flags += ["--env-kwargs", dumps(self.env_kwargs)] if self.env_kwargs else []
+        own = self.family()
+        given = own | ({"env_kwargs": self.env_kwargs} if self.env_kwargs else {})
+        flags += [word for name, value in given.items() for word in flag_words(name, value)]
         good = f"It can be trained: `{shlex.join(['bires', 'compare', self.task, *flags])}`."
-        return show(diagnoses(self.task, self.protocol, self.env_kwargs), self.json, good, "It cannot be trained")
+        return show(diagnoses(self.task, self.protocol, self.env_kwargs, own), self.json, good, "It cannot be trained")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class Compare(OnTasks):
     """The agent: ddpg, dqn, td3, sac, crossq, or MODULE:NAME; default: the first of these for the task's actions."""
 
     def configuration(self) -> Config:
-        return self.seeded(5)
+        from bires.settings.comparison import require_two
+
+        return require_two(self.seeded(5))
 
 
 def on_several(commands: Sequence[OnTasks]) -> int:

@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +31,16 @@ class StepResult(NamedTuple):
     terminated: bool
     truncated: bool
     life_lost: bool = False
+
+
+def refuse_unwrapped(error: Exception) -> None:
+    """Refuses what step() returned, where a wrapper of Gymnasium could not take it apart."""
+    place = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    if "unpack" in str(error) and {"gymnasium", "wrappers"} <= set(place.parts):
+        raise UserError(
+            "The environment's step() did not return a tuple (observation, reward, terminated, truncated, info): "
+            f"{error}. Four values are those of the old Gym; Gymnasium has `terminated` and `truncated` for `done`."
+        ) from error
 
 
 class Environment:
@@ -75,7 +86,11 @@ class Environment:
         if self._disturb > 0:
             shaken = action + self._disturb * self._noise.standard_normal(action.shape)
             action = np.clip(shaken, self.space.low, self.space.high).astype(np.float32)
-        made = self._env.step(self.scaled(action))
+        try:
+            made = self._env.step(self.scaled(action))
+        except (TypeError, ValueError) as error:
+            refuse_unwrapped(error)
+            raise
         try:
             observation, reward, terminated, truncated, info = made
             ends = float(reward), bool(terminated), bool(truncated), bool(info.get("life_lost", False))

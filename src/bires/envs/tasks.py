@@ -99,6 +99,9 @@ def resolve(task: str, protocol: str = "modern") -> str:
         stem = name.rpartition("-v")[0]
         newest = max(id_ for id_ in gymnasium.registry if id_.rpartition("-v")[0] == stem)
         raise UserError(f"Task {name!r} is too old for this Gymnasium. Use {newest!r}.")
+    if name not in gymnasium.registry and (module := task.rpartition(":")[0]):
+        hint = "A module registers an id, or has a function that builds the environment."
+        raise unknown("task", task, [f"{module}:{one}" for one in offered(module)], hint)
     if name not in gymnasium.registry:
         names = [*SHORT, *sorted(gymnasium.registry)]
         raise unknown("task", task, names, "See `bires list tasks`; your own environment is MODULE:ID.")
@@ -110,6 +113,20 @@ def outdated(name: str) -> bool:
     import gymnasium
 
     return "mujoco_py" in getattr(gymnasium.spec(name).entry_point, "__name__", "")
+
+
+def offered(module: str) -> list[str]:
+    """What of a user's module may be a task: ids that it registered, and its own functions and classes."""
+    import gymnasium
+
+    ids = [name for name, spec in gymnasium.registry.items() if module_of(spec.entry_point) == module]
+    here = vars(sys.modules[module]).items()
+    return ids + [name for name, one in here if callable(one) and getattr(one, "__module__", "") == module]
+
+
+def module_of(entry_point: object) -> str:
+    """The module of an entry point, which is text or a function."""
+    return entry_point.partition(":")[0] if isinstance(entry_point, str) else getattr(entry_point, "__module__", "")
 
 
 def is_factory(task: str) -> bool:

@@ -73,7 +73,9 @@ def load(module: str) -> list[str]:
     """Takes in the planners of a user's module: every `PlannerSpec` among its names; their names."""
     found = [value for value in vars(import_users(module, "--planner")).values() if isinstance(value, PlannerSpec)]
     if not found:
-        raise UserError(f"--planner names the module {module!r}, which has no PlannerSpec: see docs/planning.md.")
+        raise UserError(
+            f"--planner names the module {module!r}, which has no PlannerSpec: see docs/adding-a-planner.md."
+        )
     for spec in found:
         if PLANNERS.get(spec.name, spec) is not spec:
             raise UserError(f"{module} has a planner {spec.name!r}, a name that is taken. Give yours another name.")

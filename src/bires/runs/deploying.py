@@ -127,6 +127,8 @@ def save(made: Deployed, path: Path) -> None:
 
 def read(path: Path) -> Deployed:
     """A policy that `save` wrote as .safetensors."""
+    if (path / "manifest.json").exists():
+        raise UserError(f"{path} is a run folder; its policies are those of bires.load({str(path)!r}).policy(0).")
     try:
         opened: Any = safe_open(path, "numpy")  # type: ignore[no-untyped-call]
         with opened as file:

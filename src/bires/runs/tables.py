@@ -6,6 +6,8 @@ import csv
 import html
 import importlib
 import io
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -75,7 +77,7 @@ class Table(dict[str, np.ndarray]):
         return pandas.DataFrame(self)
 
     def __repr__(self) -> str:
-        return self.show(SHOWN)
+        return self.show(SHOWN, terminal_width())
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -85,13 +87,18 @@ class Table(dict[str, np.ndarray]):
         more = f"<p>{self.height} rows × {len(names)} columns</p>"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
-    def show(self, most: int | None = None) -> str:
-        """The rows as text, or the first of them and how many there are."""
+    def show(self, most: int | None = None, width: int | None = None) -> str:
+        """The rows as text, or the first of them and how many there are.
+
+        Columns that do not fit into ``width`` stand below the others, with the numbers of the rows before each part.
+        """
         cells = self._cells(most)
-        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        parts = [aligned(cells)]
+        if width is not None and len(parts[0][0]) > width:
+            numbers = ["", *map(str, range(len(cells) - 1))]
+            parts = [aligned(list(zip(numbers, *columns, strict=True))) for columns in fitting(cells, width)]
         more = [f"… {self.height} rows"] if self.height > len(cells) - 1 else []
-        return "\n".join(lines + more)
+        return "\n".join(line for part in parts for line in part) + "".join(f"\n{line}" for line in more)
 
     def _cells(self, most: int | None) -> list[list[str]]:
         """The names, then the first rows, as text."""
@@ -99,6 +106,31 @@ class Table(dict[str, np.ndarray]):
             [format_cell(value) for value in row.values()] for row in self.where(np.arange(self.height)[:most]).rows()
         ]
         return [[printable(name) for name in self], *rows]
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines, with columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+
+
+def fitting(cells: Sequence[Sequence[str]], width: int) -> Iterator[list[tuple[str, ...]]]:
+    """The columns in parts, each as wide as fits beside the numbers of the rows."""
+    part: list[tuple[str, ...]] = []
+    room = left = width - len(str(len(cells)))
+    for column in zip(*cells, strict=True):
+        needed = 2 + max(map(len, column))
+        if part and needed > left:
+            yield part
+            part, left = [], room
+        part.append(column)
+        left -= needed
+    yield part
+
+
+def terminal_width() -> int | None:
+    """Characters in a line of the terminal; None: output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def format_cell(value: Any) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bires.agents import registry
 from bires.agents.base import AgentSpec
 from bires.envs import adapter, families, tasks
 from bires.errors import UserError
+from bires.settings import grid
+from bires.settings.config import Config
 
 
 def compared(task: str, agent: str | None = None, kwargs: Mapping[str, Any] | None = None) -> tuple[str, str]:
@@ -31,6 +34,19 @@ def both(agent: str) -> tuple[str, str]:
     module = agent.rpartition(":")[0]
     prefix = f"{module}:" if module else ""
     return prefix + spec.baseline, prefix + (named[0] if named else f"bi-{spec.name}")
+
+
+def require_two(config: Config) -> Config:
+    """The configuration of a comparison, whose members must differ in more than their seeds."""
+    first, *others = grid.members(config)
+    if any(replace(one, member=0, seed=first.seed) != first for one in others):
+        return config
+    module, colon, _ = config.algorithm[0].rpartition(":")
+    agent = module + colon + registry.algorithm(config.algorithm[0]).agent
+    raise UserError(
+        f"All members are {first.label}: there is nothing to compare. Use --agent {agent}, which is "
+        f"{' and '.join(both(agent))}; name several algorithms; or `bires train` this one alone."
+    )
 
 
 def refuse_algorithm(name: str) -> None:

@@ -23,7 +23,7 @@ from bires.errors import UserError, unknown
 from bires.planning import registry as planners
 from bires.settings import tuning as tunings
 from bires.settings.arguments import Arguments, arguments
-from bires.settings.foreign import instead_of
+from bires.settings.foreign import FURTHER, instead_of
 from bires.settings.tuning import Tuning
 from bires.types import Setting, Sight, accepted
 
@@ -195,7 +195,7 @@ def refuse_foreign(config: Config, names: Iterable[str]) -> None:
         known = [*types(), *(one.name for one in config.own_settings)]
         if (advice := instead_of(name, known)) is not None:
             raise UserError(advice)
-        raise unknown("setting", name, known, "")
+        raise unknown("setting", name, [*known, *FURTHER], "")
 
 
 def family_settings() -> dict[str, str]:
@@ -307,9 +307,11 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, kind) and not number and isinstance(value, bool) == (kind is bool):
         return value
     if name == "task":
+        place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '.')}"
+        this = f" Here: {place!r}." if callable(value) and "." not in place.partition(":")[2] else ""
         raise UserError(
             f"task was given {value!r}; accepted: one task, as text: a Gymnasium id, or MODULE:FUNCTION of one that "
-            "builds your environment. For several tasks: bires.train_each([…])."
+            f"builds your environment.{this} For several tasks: bires.train_each([…])."
         )
     raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.")
 

@@ -55,13 +55,24 @@ WORDS = {
     "seeds": "--seeds (more members, each with an environment of its own)",
     "workers": "--workers (processes that step the environments)",
 }
-FURTHER = ("seeds", "workers", "keep_every", "log", "out", DEVICE, VIDEO, QUIET)
+FURTHER = (
+    "seeds",
+    "out",
+    "workers",
+    "cohorts",
+    "checkpoint_minutes",
+    "keep_going",
+    "keep_every",
+    "callback",
+    "log",
+    QUIET,
+)
 """What a command accepts beside the settings of a run."""
 
 
 def instead_of(name: str, known: Container[str]) -> str | None:
     """What to type in place of another library's name, among the known settings; None: it is no such name."""
-    here = [mine for mine in ELSEWHERE.get(name, ()) if mine in known or mine in FURTHER]
+    here = [mine for mine in ELSEWHERE.get(name, ()) if mine in known or mine in FURTHER or mine in INSTEAD]
     if not here:
         return None
     flag = "--" + name.replace("_", "-")

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from bires.envs.adapter import Recipe, recipe
 from bires.envs.families import family_of
-from bires.settings.config import Config
+from bires.errors import unknown
+from bires.settings.config import Config, settled_own
+
+
+def family_values(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a task's family: those that were given, checked, and defaults."""
+    family = family_of(task)
+    known = {one.name: one for one in family.settings} if family else {}
+    for name in given:
+        if name not in known:
+            raise unknown("setting", name, known, "" if known else f"Task {task!r} has no settings of its own.")
+    return {name: settled_own(one, given.get(name, one.default_for("pixels"))) for name, one in known.items()}
 
 
 def recipe_of(config: Config) -> Recipe:

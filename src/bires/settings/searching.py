@@ -13,6 +13,7 @@ from bires.errors import UserError, unknown
 from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config, flag
+from bires.settings.foreign import instead_of
 from bires.settings.grid import MOST_MEMBERS, Member
 from bires.settings.tuning import EXAMPLE, Range, Tuning, draw, rungs
 from bires.settings.validation import require_count, validate
@@ -84,6 +85,8 @@ def kind_of(config: Config, name: str) -> type:
             f"--range was given {name}, which cannot vary within one program, or is not a number. Ranges are accepted "
             f"for: {accepted}. To compare values of {flag(name)}, train one run for each and see `bires report`."
         )
+    if (advice := instead_of(name, accepted.split(", "))) is not None:
+        raise UserError(advice)
     raise unknown("setting in --range", name, accepted.split(", "), "")
 
 

@@ -17,6 +17,7 @@ from bires.envs.adapter import Environment, Protocol, Recipe
 from bires.envs.pool import Pool
 from bires.envs.slots import TRAIN, Start, episode_seed, require_finite
 from bires.errors import UserError
+from bires.settings.recipes import family_values
 from bires.tools.diagnoses import Diagnosis, examined
 
 STEPS, SECONDS = 2_000, 5.0
@@ -41,11 +42,17 @@ class RandomSteps:
     """Of each step."""
 
 
-def diagnoses(task: str, protocol: Protocol, kwargs: Mapping[str, Any]) -> Iterator[Diagnosis]:
-    """All that is found, one after another; an unknown task, or one in which no agent can act, is a `UserError`."""
-    recipe = adapter.recipe(task, protocol, kwargs=kwargs)
+def diagnoses(
+    task: str, protocol: Protocol, kwargs: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+) -> Iterator[Diagnosis]:
+    """All that is found, one after another; an unknown task, or one in which no agent can act, is a `UserError`.
+
+    ``settings`` are those of the task's family that are not its defaults.
+    """
+    own = family_values(task, settings or {})
+    recipe = adapter.recipe(task, protocol, own, kwargs)
     with closing(recipe.build()) as environment:
-        yield Diagnosis("task", "ok", recipe.id)
+        yield Diagnosis("task", "ok", ", ".join([recipe.id, *(f"{name} {value}" for name, value in own.items())]))
         trial = RandomSteps()
         for check in CHECKS:
             asked = update_wrapper(partial(check, recipe, environment, trial), check)

@@ -74,9 +74,10 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
         pool.close()
     rows = [row for row in rows or () if row[0] not in failed]
     if not rows:
-        member, text = next(iter(failed.items()))
-        raise UserError(f"The environment of member {member} raised, and no member is left:\n{text}")
+        first, text = next(iter(failed.items()))
+        raise UserError(f"The environment of member {first} raised, and no member is left:\n{text}")
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     for record in records:
-        record["kind"] = everyone[record["member"]].label
+        member = everyone[record["member"]]
+        record |= {"seed": member.seed, "kind": member.label}
     return Evaluated(Table({name: [record[name] for record in records] for name in records[0]}), failed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
 import math
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -41,6 +43,16 @@ class Played:
     frames: int
     fps: float
     backend: str
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the video itself."""
+        try:
+            data = b64encode(self.video.read_bytes()).decode()
+        except OSError:  # it was moved
+            return html.escape(repr(self))
+        if self.video.suffix == ".gif":
+            return f'<img src="data:image/gif;base64,{data}">'
+        return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
 
 
 def play(run: Run, member: int, episode: int, video: Path) -> Played:
