@@ -82,7 +82,7 @@ def rewritten(page: str) -> str:
 
 def test_every_snippet_prints_what_the_page_says(elsewhere, whole, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    for registry, others in ((PLANNERS, "walk"), (AGENTS, "twin")):  # of tests.own_planner and tests.own_agent
+    for registry, others in ((PLANNERS, ("walk", "swerve")), (AGENTS, "twin")):  # tests.own_planner, tests.own_agent
         for name in [name for name in registry if name.startswith(others)]:
             monkeypatch.delitem(registry, name)
     page = PAGE.read_text(encoding="utf-8")
