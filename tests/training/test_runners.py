@@ -149,6 +149,7 @@ def test_the_processes_of_cohorts_end_when_their_parent_is_killed(tmp_path):
 def test_long_runs_of_several_members_have_processes(settings, options, expected, monkeypatch):
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     monkeypatch.setattr(hardware, "FLOPS_FOR_SEVERAL_COHORTS", 1e8)
+    monkeypatch.setattr("bires.training.plan.step_seconds", lambda environment: 2e-5)  # a slower one has a worker
     config = make_config("pendulum-swingup", settings | {"replay": 1000, "warmup": 100})
     plan = make_plan(config, Options(**options))
     assert plan.processes == expected
