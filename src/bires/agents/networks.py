@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,8 @@ LAST_LAYER_SCALE = 1e-3
 """Scale of the last layers' initial weights (the authors' code)."""
 
 NORM_EPSILON = 1e-5
+
+barrier: Any = lax.optimization_barrier  # JAX leaves it without types
 
 
 class Dense(NamedTuple):
@@ -82,7 +84,7 @@ def _matmul_backward(saved: tuple[jax.Array, jax.Array], grad: jax.Array) -> tup
     if jax.default_backend() == "cpu" and len(grad) < min(w.shape):
         # XLA transposes the right-hand matrix, so the smaller one goes there. The barrier keeps XLA from merging both
         # transpositions into the product that is slow.
-        back = lax.optimization_barrier(w @ grad.T).T
+        back = barrier(w @ grad.T).T
     else:
         back = lax.dot_general(grad, w, (((1,), (1,)), ((), ())))
     return back, lax.dot_general(x, grad, (((0,), (0,)), ((), ())))

@@ -31,7 +31,7 @@ from bires.population.program import Program, member_shapes
 from bires.population.streams import IMAGINE, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
 from bires.types import Params, Space, Transition
 
-barrier: Any = jax.lax.optimization_barrier
+barrier: Any = jax.lax.optimization_barrier  # JAX leaves it without types
 
 
 class CohortState(NamedTuple):
