@@ -1,6 +1,8 @@
 # Everything a newcomer types. Needs only python3 >= 3.11 (with venv), pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# DMControl: from Python 3.13 on pip cannot install it with all that it asks for.
+SUITE := dm-control==1.0.50
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all format bench chaos chaos-long figures pages docs constraints clean
@@ -11,6 +13,7 @@ help:  ## what can be typed
 .venv/.ok: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -c "import dm_control" 2>/dev/null || $(BIN)/pip install --quiet --no-deps $(SUITE)
 	@touch $@
 
 .venv/.dev: .venv/.ok

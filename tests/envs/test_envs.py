@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -119,6 +120,21 @@ def test_short_names_become_the_ids_of_gymnasium():
         tasks.resolve("walker-stnd")
     with pytest.raises(UserError, match=r"no_such_module.*cannot be imported"):
         tasks.resolve("no_such_module:X-v0")
+
+
+@pytest.mark.parametrize("task", ["Walker-Stand", "dm_control/dog-run-v0"])
+def test_without_dmcontrol_its_tasks_say_what_to_type(task, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dm_control", None)
+    with pytest.raises(UserError, match=f"Type: pip install --no-deps {tasks.SUITE}"):
+        tasks.resolve(task)
+    assert tasks.resolve("Hopper") == "Hopper-v4"
+
+
+def test_one_version_of_dmcontrol_is_installed_everywhere():
+    root = Path(__file__).parents[2]
+    assert f'"{tasks.SUITE};' in (root / "pyproject.toml").read_text()
+    assert f"SUITE := {tasks.SUITE}\n" in (root / "Makefile").read_text()
+    assert f"{tasks.SUITE}\n" in (root / "constraints.txt").read_text()
 
 
 def test_discrete_actions_are_indices():

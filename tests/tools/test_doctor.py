@@ -1,9 +1,11 @@
 """The doctor: right about this machine, and a fix and exit code 1 where something needed is broken."""
 
 import json
+import sys
 from importlib import metadata
 
 from bires.cli import main
+from bires.envs.tasks import SUITE
 from bires.tools import doctor, video
 from bires.tools.diagnoses import Diagnosis, examined
 
@@ -53,6 +55,15 @@ def test_a_version_out_of_bounds_is_reported(monkeypatch):
     assert found.state == "broken"
     assert found.found.startswith("mujoco 4.0.0, wanted ")
     assert "fresh environment" in found.fix
+
+
+def test_training_works_without_dmcontrol(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "dm_control", None)
+    monkeypatch.setattr(doctor, "CHECKS", (doctor.simulator,))
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "MuJoCo steps" in shown
+    assert f"pip install --no-deps {SUITE}" in shown
 
 
 def test_settings_that_slow_down_are_named(monkeypatch):

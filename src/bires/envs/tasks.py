@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -54,6 +54,15 @@ SHORT: dict[str, str] = {
 """Short name → Gymnasium id."""
 
 
+SUITE = "dm-control==1.0.50"
+"""What DMControl's tasks need. From Python 3.13 on it comes by a command of its own (see pyproject.toml)."""
+
+
+def has_suite() -> bool:
+    """Whether DMControl is installed."""
+    return importlib.util.find_spec("dm_control") is not None
+
+
 def register() -> None:
     """Makes the DMControl ids known to Gymnasium. No GL library is touched: training never renders."""
     import gymnasium
@@ -87,7 +96,10 @@ def resolve(task: str, protocol: str = "modern") -> str:
     import gymnasium
 
     register()
-    if (short := known_as(task)) in SHORT:
+    short = known_as(task)
+    if SHORT.get(short, short).startswith("dm_control/") and not has_suite():
+        raise UserError(f"Task {task!r} needs DMControl, which is not installed. Type: pip install --no-deps {SUITE}")
+    if short in SHORT:
         return SHORT[short]
     family = family_of(task)  # imports the module of MODULE:ID, which registers the id
     name = task.rpartition(":")[2]

@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 from packaging.requirements import Requirement
 
+from bires.envs.tasks import SUITE, has_suite
 from bires.machine import hardware, mps
 from bires.tools import video
 from bires.tools.diagnoses import Diagnosis, State, examined, show
@@ -66,19 +67,23 @@ def versions() -> Iterator[Diagnosis]:
 
 
 def simulator() -> Iterator[Diagnosis]:
-    """One step of a DMControl task."""
+    """One step of a DMControl task, or of one of MuJoCo's where DMControl is not installed."""
     from bires.envs.adapter import recipe
 
+    there = has_suite()
+    if not there:
+        yield Diagnosis("DMControl", "absent", "dm-control is not installed", f"pip install --no-deps {SUITE}")
+    task, name = ("cartpole-balance", "DMControl") if there else ("InvertedPendulum-v5", "MuJoCo")
     try:
-        environment = recipe("cartpole-balance", "modern").build()
+        environment = recipe(task, "modern").build()
         environment.reset(0)
         environment.step(np.zeros(environment.space.action, np.float32))
         environment.close()
     except Exception as error:
         advice = "unset MUJOCO_GL" if os.environ.get("MUJOCO_GL", "disable") != "disable" else "see packages, above"
-        yield Diagnosis("simulator", "broken", f"cartpole-balance does not step: {error}", advice)
+        yield Diagnosis("simulator", "broken", f"{task} does not step: {error}", advice)
     else:
-        yield Diagnosis("simulator", "ok", "DMControl steps")
+        yield Diagnosis("simulator", "ok", f"{name} steps")
 
 
 def accelerator() -> Iterator[Diagnosis]:
