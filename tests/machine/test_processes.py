@@ -41,3 +41,14 @@ def test_the_end_of_a_process_is_told_in_words():
     assert ending(process) == "killed by SIGKILL"
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sessions and groups are POSIX's")
+def test_a_process_shares_our_session_and_not_our_group():
+    """An interrupt from the keyboard goes to our group; the kernel shares cores out by sessions, whatever `nice` is."""
+    process = launch_helper("tests.machine.waits", (), ())
+    try:
+        assert os.getsid(process.pid) == os.getsid(0)
+        assert os.getpgid(process.pid) == process.pid
+    finally:
+        end(process)

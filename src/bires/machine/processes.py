@@ -18,8 +18,9 @@ def launch(
 ) -> subprocess.Popen[bytes]:
     """Starts ``python -m module`` with whole numbers as arguments; it inherits these file descriptors and no others.
 
-    It computes in one thread, needs no OpenGL, and imports what this process can. It is in a session of its own: an
-    interrupt from the keyboard is for this process alone, which stops in order. When this one ends, its pipes do.
+    It computes in one thread, needs no OpenGL, and imports what this process can. It is in a group of its own: an
+    interrupt from the keyboard is for this process alone, which stops in order. (Not in a session of its own: Linux
+    would share the cores out by sessions, and `nice` would not hold.) When this one ends, its pipes do.
     """
     return start([module, *map(str, arguments)], descriptors, environment)
 
@@ -43,14 +44,14 @@ def start(words: Sequence[str], descriptors: Sequence[int], environment: dict[st
         pass_fds=tuple(descriptors),
         env=os.environ | usual | environment,
         stdin=subprocess.DEVNULL,
-        start_new_session=True,
+        process_group=0,
     )
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ends a process of `launch`, with those that it started itself (simulators may have such)."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # its session is its own, and so is its group
+        os.killpg(process.pid, signal.SIGKILL)  # its group is its own
     process.kill()
     process.wait()
 
