@@ -54,7 +54,8 @@ chaos-long: .venv/.ok  ## the same with 500 faults, and with more agents and pla
 	$(BIN)/python -m benchmarks.chaos --long --faults 500
 
 figures: .venv/.ok  ## rebuild every figure, table and report from the raw curves in results/
-	$(BIN)/python -m bires.studies.publish results docs report README.md docs/reproducing.md docs/dqn.md docs/planning.md docs/rules.md docs/actor-critics.md
+	$(BIN)/python -m bires.studies.publish results docs report README.md \
+	  docs/actor-critics.md docs/dqn.md docs/measurements.md docs/planning.md docs/reproducing.md docs/rules.md
 
 pages: .venv/.dev  ## rebuild docs/settings.md from the settings, and what the snippets of docs/snippets.md print
 	$(BIN)/python -m bires.cli.settings_page docs/settings.md

@@ -30,7 +30,7 @@ def found_in(name):
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "reproducing.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("actor-critics", "dqn", "planning", "rules")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("actor-critics", "dqn", "measurements", "planning", "rules")),
 ]
 ADVICE = "run `make figures` and commit what it writes"
 
