@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from bires.analysis import figures
 from bires.analysis.curves import collect
@@ -106,6 +107,7 @@ def test_nothing_to_report(tmp_path):
 def test_the_terminal_shows_the_comparisons_that_fit(width, columns, tmp_path):
     found = [total for total in find(collect(three_runs(tmp_path))).totals if total.interval]
     table = totals_table(found, width)
+    assert isinstance(table, Table)
     assert len(table.columns) == columns
     screen = Console(width=width, record=True, file=io.StringIO())
     screen.print(table)
@@ -300,7 +302,7 @@ def test_a_task_that_was_run_several_times_is_named(tmp_path):
     assert note.startswith("Left out over tasks, where each counts once (summary.csv has all): walker-stand, batch=")
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [50, 60, 80, 120])
 def test_no_number_of_a_table_is_cut_off(tmp_path, width):
     run = make_run(tmp_path / "run", changed(PAIR, algorithm=("ddpg", "bi-res-ddpg"), eta=(0.05, 0.2)))
     rows, text = of_run(run), io.StringIO()
@@ -310,4 +312,7 @@ def test_no_number_of_a_table_is_cut_off(tmp_path, width):
     for row in rows[1:]:
         assert row.difference is not None
         assert f"[{row.difference.low:+.3f}, {row.difference.high:+.3f}]" in shown
+    for cell in ("return", "AUC", *(f"{row.final_return:.1f}" for row in rows)):
+        assert cell in shown, cell
+    assert max(map(len, shown.splitlines())) <= width
     assert ("AUC ┃" in shown) == (width >= 110)

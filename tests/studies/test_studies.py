@@ -1,5 +1,6 @@
 """Studies as a user runs them: killed, continued, planned, and refused where another run is."""
 
+import io
 import os
 import signal
 import subprocess
@@ -8,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import bires
+from bires.cli.reproducing import costs_table
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
@@ -80,6 +83,18 @@ def test_a_dry_run_measures_and_runs_nothing(tmp_path):
     assert "Swimmer" in done.stdout
     assert "all" in done.stdout
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_shows_whole_names_on_a_terminal_of_80_columns():
+    jobs = Request("successors", scale="laptop").jobs()
+    rows = [estimate.Cost(job, 10, 500_000, 440_000, 120_000_000, 760.0) for job in jobs]
+    text = io.StringIO()
+    Console(file=text, width=80).print(costs_table("left", rows, 80))
+    shown = text.getvalue()
+    assert "finger-spin-sac-" in shown
+    assert "walker-run-sa │" not in shown
+    assert shown.count("0:12:40") == len(rows)
+    assert "3:22:40" in shown
 
 
 def test_a_population_with_learned_models_can_be_timed(monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
+from rich.console import Group
 from rich.table import Table as RichTable
 
 from bires.analysis import scores, statistics
@@ -16,6 +17,7 @@ from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate
 from bires.analysis.statistics import auc
 from bires.analysis.totals import Total, between, totals
+from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.terminal import console, printable
 from bires.runs.run import Run
 from bires.runs.tables import Table
@@ -165,46 +167,50 @@ def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
     )
 
 
-SHORT_LABEL = 20
-"""Labels up to this length stay in one piece on a terminal of 80 columns."""
-WIDE = 110
-"""From so many columns on a number and its interval stand on one line, and the AUC beside them."""
-
-
-def rich_table(run: Run, rows: Sequence[Row], width: int | None = None) -> RichTable:
+def rich_table(run: Run, rows: Sequence[Row], width: int | None = None) -> RichTable | Group:
     """The rows as a terminal of some width shows them: no number is cut off."""
-    wide = (console().width if width is None else width) >= WIDE
+    width = console().width if width is None else width
+    wide = width >= WIDE
     last, steps = max((row.last_step for row in rows), default=0), run.config.steps
     late = "" if last == steps else f", evaluated last at step {last:,}"
-    title = f"{printable(run.config.task)}, {steps:,} steps{late}"
-    table = RichTable(title=title, title_justify="left", pad_edge=wide)
-    short = max((len(row.kind) for row in rows), default=0) <= SHORT_LABEL
-    table.add_column("", overflow="fold", no_wrap=short)
     compared = next((row for row in rows if row.difference), None)
     full = wide or not compared
-    for name in ("members", "final return", "AUC") if full else ("n", "final return"):
-        table.add_column(name, justify="right", overflow="fold", no_wrap=full and short and name == "final return")
-    if compared:
-        known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
-        kinds = dict.fromkeys(row.interval for row in rows if row.difference)
-        how = f"95 % intervals, seeds {' or '.join(kinds)}" if known else "no intervals, which need more seeds"
-        unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
-        nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
-        dash = "; –: no rise is shown for any algorithm, or the baseline's AUC is 0" if nobody else ""
-        table.caption = f"to the baseline, {how}; scores in units of {unit}{dash}"
-        for name in ("difference of scores", "AUC improvement"):
-            table.add_column(name if wide else name.replace(" ", "\n", 1), justify="right", no_wrap=True)
-    for row in rows:
-        early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped", "failed") if getattr(row, name)]
-        count = str(row.members) + (f" ({', '.join(early)})" if early else "")
-        cells = ["–", "–"]
-        if row.auc is not None:
-            error = "" if row.final_error is None else f" ± {row.final_error:.1f}"
-            cells = [f"{row.final_return:.1f}{error}", f"{row.auc:,.0f}"]
-        gains = [row.difference.show("+.3f") if row.difference else "", str(row.improvement or "")] if compared else []
-        texts = [*cells, *gains] if full else [cells[0].replace(" ± ", "\n± "), *gains]
-        table.add_row(row.kind, count, *(texts if wide else [text.replace(" [", "\n[") for text in texts]))
-    return table
+    gains = {
+        "difference of scores": [row.difference.show("+.3f") if row.difference else "" for row in rows],
+        "AUC improvement": [str(row.improvement or "") for row in rows],
+    }
+    columns = [
+        Column("", [row.kind for row in rows], words=True, left=True),
+        Column("members" if full else "n", [members_cell(row) for row in rows], words=True),
+        Column("final return", [final_cell(row, " " if full else "\n") for row in rows]),
+        *([Column("AUC", ["–" if row.auc is None else f"{row.auc:,.0f}" for row in rows])] if full else []),
+    ]
+    for name, cells in gains.items() if compared else ():
+        columns.append(Column(name, cells if wide else [text.replace(" [", "\n[") for text in cells]))
+    title = f"{printable(run.config.task)}, {steps:,} steps{late}"
+    return fitted(columns, width, Look(title, caption_of(rows, compared) if compared else None, pad_edge=wide))
+
+
+def members_cell(row: Row) -> str:
+    early = [f"{getattr(row, name)} {name}" for name in ("diverged", "stopped", "failed") if getattr(row, name)]
+    return str(row.members) + (f" ({', '.join(early)})" if early else "")
+
+
+def final_cell(row: Row, between: str) -> str:
+    if row.final_return is None:
+        return "–"
+    return f"{row.final_return:.1f}" + ("" if row.final_error is None else f"{between}± {row.final_error:.1f}")
+
+
+def caption_of(rows: Sequence[Row], compared: Row) -> str:
+    """What the differences are, in which unit, and what a dash is."""
+    known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
+    kinds = dict.fromkeys(row.interval for row in rows if row.difference)
+    how = f"95 % intervals, seeds {' or '.join(kinds)}" if known else "no intervals, which need more seeds"
+    unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
+    nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
+    dash = "; –: no rise is shown for any algorithm, or the baseline's AUC is 0" if nobody else ""
+    return f"to the baseline, {how}; scores in units of {unit}{dash}"
 
 
 def shown(row: Row) -> list[tuple[Estimate | None, str]]:
@@ -212,22 +218,16 @@ def shown(row: Row) -> list[tuple[Estimate | None, str]]:
     return [(row.difference, "+.3f"), (row.final_difference, "+.3f"), (row.improvement, "+.1%")]
 
 
-def totals_table(found: Sequence[Total], width: int) -> RichTable:
+def totals_table(found: Sequence[Total], width: int) -> RichTable | Group:
     """The totals over all tasks, as a terminal of that width shows them: as many comparisons as fit on a line."""
-    table = RichTable(title="over tasks, against the baseline [95 % intervals]", title_justify="left")
     rows = [total_cells(total) for total in found]
-    shown, left = [0, 1], width - 34  # names may be folded, numbers not
+    shown, left = [0, 1], width - 34  # names may be broken, numbers not
     for i in range(2, len(rows[0])):
         left -= 3 + max(len(text) for row in rows for text in row[i])
         shown += [i] if left >= 0 or i < 4 else []
-    short = max(len(row[1][1]) for row in rows) <= 18
-    for i in shown:
-        table.add_column(rows[0][i][0], overflow="fold", no_wrap=i > 1 or (i == 1 and short))
-    for row in rows:
-        table.add_row(*(row[i][1] for i in shown))
-    if len(shown) < len(rows[0]):
-        table.caption = "more columns in the report, and on a wider terminal"
-    return table
+    columns = [Column(rows[0][i][0], [row[i][1] for row in rows], words=i < 2, left=True) for i in shown]
+    more = None if len(shown) == len(rows[0]) else "more columns in the report, and on a wider terminal"
+    return fitted(columns, width, Look("over tasks, against the baseline [95 % intervals]", more), keys=2)
 
 
 def total_cells(total: Total) -> list[tuple[str, str]]:

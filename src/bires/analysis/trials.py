@@ -7,11 +7,13 @@ import io
 from typing import Any
 
 import numpy as np
+from rich.console import Group
 from rich.table import Table as RichTable
 
 from bires.analysis import statistics
 from bires.analysis.intervals import Estimate, estimate
 from bires.errors import UserError
+from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.terminal import printable
 from bires.runs.folder import cell, write_whole
 from bires.runs.run import Run
@@ -98,18 +100,22 @@ def best(run: Run) -> dict[str, Any]:
     return configs.to_json(alone(run.config, ranked(run)[0]))
 
 
-def rich_table(run: Run, found: Table) -> RichTable:
-    """The best trials as a terminal shows them."""
-    task, count = printable(run.config.task), found.height
-    made = RichTable(title=f"{task}: {count} trials, the best first", title_justify="left")
-    ends = ("trial", "seeds", "return_mean", "return_low", "return_high", "steps", "status")
-    own = [name for name in found if name not in ends and not (name == "rule" and "algorithm" in found)]
-    for name in ("trial", *own, "return [95 %]", "steps", ""):
-        made.add_column(name, justify="left" if name in ("algorithm", "") else "right", overflow="fold")
-    for row in list(found.rows())[:SHOWN]:
-        value = Estimate(row["return_mean"], row["return_low"], row["return_high"]).show(".4g")
-        cells = ["–" if row[name] != row[name] else printable(shown(row[name])) for name in own]
-        made.add_row(str(row["trial"]), *cells, value, f"{row['steps']:,}", row["status"])
-    if count > SHOWN:
-        made.caption = f"{count - SHOWN} more in trials.csv"
-    return made
+def rich_table(run: Run, found: Table, width: int) -> RichTable | Group:
+    """The best trials as a terminal of some width shows them."""
+    others = ("trial", "seeds", "return_mean", "return_low", "return_high", "steps", "status")
+    own = [name for name in found if name not in others and not (name == "rule" and "algorithm" in found)]
+    rows = list(found.rows())[:SHOWN]
+    values = [Estimate(row["return_mean"], row["return_low"], row["return_high"]).show(".4g") for row in rows]
+    columns = [Column("trial", [str(row["trial"]) for row in rows])]
+    for name in own:
+        cells = ["–" if row[name] != row[name] else printable(shown(row[name])) for row in rows]
+        columns.append(Column(name, cells, words=isinstance(rows[0][name], str), left=name == "algorithm"))
+    steps, states = [f"{row['steps']:,}" for row in rows], [row["status"] for row in rows]
+    if width >= WIDE:
+        columns += [Column("return [95 %]", values), Column("steps", steps), Column("", states, left=True)]
+    else:
+        ends = [f"{count}\n{state}" for count, state in zip(steps, states, strict=True)]
+        columns += [Column("return [95 %]", [value.replace(" [", "\n[") for value in values]), Column("steps", ends)]
+    title = f"{printable(run.config.task)}: {found.height} trials, the best first"
+    more = f"{found.height - SHOWN} more in trials.csv" if found.height > SHOWN else None
+    return fitted(columns, width, Look(title, more))

@@ -8,15 +8,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table
 
 from bires.analysis.report.content import Judged
 from bires.cli.output import Interrupted, Output
 from bires.machine import terminal
+from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.hardware import gigabytes
 from bires.settings.options import Stopped
 from bires.studies import reproducing
-from bires.studies.estimate import costs
+from bires.studies.estimate import Cost, costs
 from bires.studies.reporting import about
 from bires.studies.reproducing import Request
 from bires.studies.run import unfinished
@@ -55,7 +57,7 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
     if compared and max(total.count for total in compared) > 1:
         display.console.print(totals_table(compared, display.console.width))
     if found.claims:
-        display.console.print(claims_table(found.claims))
+        display.console.print(claims_table(found.claims, display.console.width))
     display.console.print(f"report: {where / 'report.html'}", soft_wrap=True)
 
 
@@ -65,14 +67,16 @@ def told(claim: Judged) -> dict[str, Any]:
     return {"claim": claim.statement, "paper": claim.paper, "answer": claim.answer, "unit": claim.unit, **(value or {})}
 
 
-def claims_table(claims: Sequence[Judged]) -> Table:
-    table = Table(title="claims", title_justify="left")
-    for column in ("claim", "paper", "ours [95 % interval]", "intervals", "verdict"):
-        table.add_column(column, overflow="fold")
-    for claim in claims:
-        numbers = "–" if claim.value is None else claim.value.show("+.1%" if claim.unit == "share" else ".3g")
-        table.add_row(claim.statement, claim.paper or "–", numbers, claim.interval or "–", claim.answer)
-    return table
+def claims_table(claims: Sequence[Judged], width: int) -> Table | Group:
+    numbers = ["–" if one.value is None else one.value.show("+.1%" if one.unit == "share" else ".3g") for one in claims]
+    columns = [
+        Column("claim", [claim.statement for claim in claims], words=True, left=True),
+        Column("paper", [claim.paper or "–" for claim in claims], left=True),
+        Column("ours [95 % interval]", numbers if width >= WIDE else [text.replace(" [", "\n[") for text in numbers]),
+        Column("intervals", [claim.interval or "–" for claim in claims], left=True),
+        Column("verdict", [claim.answer for claim in claims], left=True),
+    ]
+    return fitted(columns, width, Look("claims"))
 
 
 def estimate(request: Request, output: Output) -> int:
@@ -85,24 +89,14 @@ def estimate(request: Request, output: Output) -> int:
     jobs = request.jobs()
     left = unfinished(jobs)
     rows = costs(left, lambda text: console.print(text, style="dim", soft_wrap=True))
-    table = Table(title=f"{request.study}, scale {request.scale}: what is left to do", title_justify="left")
-    for column in ("population", "members", "training steps", "evaluation steps", "memory", "time"):
-        table.add_column(column, justify="left" if column == "population" else "right", overflow="fold")
-    for row in rows:
-        numbers = [f"{row.members}", f"{row.steps:,}", f"{row.evaluation_steps:,}", gigabytes(row.memory)]
-        table.add_row(row.job.path.name, *numbers, duration(row.seconds))
-    if rows:
-        table.add_section()
-        sums = [sum(r.members for r in rows), sum(r.steps for r in rows), sum(r.evaluation_steps for r in rows)]
-        largest, total = max(row.memory for row in rows), sum(row.seconds for row in rows)
-        table.add_row("all", *(f"{s:,}" for s in sums), f"≤ {gigabytes(largest)}", duration(total))
     if output.json:
         about = ("members", "steps", "evaluation_steps", "memory", "seconds")
         names = [{"task": row.job.config.task, "population": row.job.path.name} for row in rows]
         costs_of = [{name: getattr(row, name) for name in about} for row in rows]
         print(json.dumps([name | cost for name, cost in zip(names, costs_of, strict=True)]))
         return 0
-    console.print(table)
+    if rows:
+        console.print(costs_table(f"{request.study}, scale {request.scale}: what is left to do", rows, console.width))
     done = len(jobs) - len(left)
     console.print(
         f"{done} of {len(jobs)} populations are finished. Times are from a few seconds of one population and of every "
@@ -110,6 +104,24 @@ def estimate(request: Request, output: Output) -> int:
         "less. Starting up and compiling (about ten seconds a task) come on top."
     )
     return 0
+
+
+def costs_table(title: str, rows: Sequence[Cost], width: int) -> Table | Group:
+    """What each population takes, and all of them, as a terminal of some width shows it."""
+    times = [row.seconds for row in rows]
+    counts = ("members", "steps", "evaluation_steps")
+    found = {name: [getattr(row, name) for row in rows] for name in counts}
+    members, steps, evaluation = ([f"{n:,}" for n in (*found[name], sum(found[name]))] for name in counts)
+    memory = [*(gigabytes(row.memory) for row in rows), f"≤ {gigabytes(max(row.memory for row in rows))}"]
+    columns = [
+        Column("population", [*(row.job.path.name for row in rows), "all"], words=True, left=True),
+        Column("members", members),
+        Column("training steps", steps),
+        Column("evaluation steps", evaluation),
+        Column("memory", memory),
+        Column("time", [duration(seconds) for seconds in (*times, sum(times))]),
+    ]
+    return fitted(columns, width, Look(title, foot=True))
 
 
 def duration(seconds: float) -> str:

@@ -262,5 +262,5 @@ def show_trials(run: Run, display: Display) -> None:
     rows = [{name: finite(value) for name, value in row.items()} for row in found.rows()]
     display.event("done", run=str(run.path), trials=rows, command=command)
     if not display.quiet and not display.as_json:
-        display.console.print(rich_table(run, found))
+        display.console.print(rich_table(run, found, display.console.width))
         display.console.print(f"trials: {run.path / 'trials.csv'}\n{CAUTION}\n\n    {command}\n", soft_wrap=True)
