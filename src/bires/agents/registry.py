@@ -20,6 +20,10 @@ AGENTS: dict[str, AgentSpec] = {
 }
 
 
+ON_POLICY = ("a2c", "a3c", "ppo", "ppg", "reinforce", "trpo", "vpg")
+"""What users of other libraries look for."""
+
+
 def algorithms() -> dict[str, Algorithm]:
     """Every algorithm of every agent, by name."""
     return {name: algorithm for spec in AGENTS.values() for name, algorithm in spec.algorithms.items()}
@@ -36,6 +40,8 @@ def algorithm(name: str) -> Algorithm:
         return known[short]
     if module:
         raise UserError(f"{module} has no algorithm {short!r}; its agents have: {', '.join(known)}.")
+    if name.lower() in ON_POLICY:
+        raise UserError(f"Unknown algorithm {name!r}: on-policy agents are not here. See `bires list algorithms`.")
     raise unknown("algorithm", name, known, "See `bires list algorithms`; your own is MODULE:NAME.")
 
 

@@ -79,12 +79,15 @@ def parse(words: list[str]) -> Any:
     words = flags.completed(words)
     shown: Any = TaskFirst(sys.stdout)
     with redirect_stdout(shown):
-        parsed: Any = tyro.cli(
+        parsed, rest = tyro.cli(
             commands.commands(words),
             prog="bires",
             description="Residual algorithms for deep reinforcement learning.",
             args=words,
+            return_unknown_args=True,
         )
+    if rest:
+        raise commands.refused(words, rest)
     return parsed.command() if hasattr(parsed, "command") else parsed
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
 
 import tyro
 
+from bires.agents import registry
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
 from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
-from bires.errors import unknown
-from bires.settings.config import Whole
+from bires.errors import UserError, unknown
+from bires.settings.config import Whole, types
+
+TRAINING = (["train"], ["compare"], ["tune"])
+KEEPING = ("resume", "evaluate", "play", "report", "export")
+"""Commands on runs that are there."""
+MARKER: Any = tyro.conf.Positional
+POSITIONAL = get_args(MARKER[Any])[1]
+"""What marks an argument without a flag."""
 
 
 @dataclass(frozen=True)
@@ -155,17 +164,14 @@ def named(record: type, name: str) -> Any:
     return Annotated[record, tyro.conf.subcommand(name=name)]
 
 
-def commands(words: Sequence[str]) -> Any:
-    """All commands, as tyro takes them, with the flags of the agent and the task that this command line names."""
-    training = words[:1] in (["train"], ["compare"], ["tune"])
-    if training:
-        require_task_first(words)
-    selection = Selection(words if training or words[:1] == ["check"] else [])
-    if training:
+def records_of(words: Sequence[str]) -> dict[str, type]:
+    """All commands, with the flags of the agent and the task that this command line names."""
+    selection = Selection(words if words[:1] in (*TRAINING, ["check"]) else [])
+    if words[:1] in TRAINING:
         selection.refuse_foreign()
         selection.refuse_several(words)
         selection.refuse_other_words(words)
-    records = {
+    return {
         "list": List,
         "train": with_groups(Train, selection),
         "compare": with_groups(Compare, selection),
@@ -180,8 +186,44 @@ def commands(words: Sequence[str]) -> Any:
         "check": with_family(Check, selection),
         "doctor": Doctor,
     }
+
+
+def commands(words: Sequence[str]) -> Any:
+    """All commands, as tyro takes them."""
+    if words[:1] in TRAINING:
+        require_task_first(words)
+    records = records_of(words)
     if words and not words[0].startswith("-") and words[0] not in records:
         raise unknown("command", words[0], records, "See `bires --help`.")
     union: Any = Union[tuple(named(one, name) for name, one in records.items())]  # noqa: UP007
     prefixed: Any = tyro.conf.OmitArgPrefixes
     return prefixed[union]
+
+
+def refused(words: Sequence[str], rest: Sequence[str]) -> UserError:
+    """The error for the words of a command line that its command does not know."""
+    command, see = words[0], f"See `bires {words[0]} --help`."
+    given = next((word.partition("=")[0] for word in rest if word.startswith("-")), None)
+    if given is None:
+        return UserError(f"`bires {command}` has no use for {' '.join(map(repr, rest))}. {see}")
+    found = {name: flags_in(record) for name, record in records_of(words).items()}
+    flag = "--" + given.lstrip("-").replace("_", "-")
+    if near := get_close_matches(flag, found[command], n=2, cutoff=0.8):
+        return UserError(f"`bires {command}` has no {given}. Did you mean {' or '.join(near)}? {see}")
+    name = flag[2:].replace("-", "_")
+    if command in KEEPING and (name in types() or registry.owner_of(name)):
+        why = f"`bires {command}` has no {given}: a run keeps the settings it was made with."
+        return UserError(f"{why} For another value train a new run. {see}")
+    owners = ", ".join(f"`bires {name}`" for name, flags in found.items() if flag in flags)
+    return UserError(f"`bires {command}` has no {given}{f', which is for {owners}' if owners else ''}. {see}")
+
+
+def flags_in(record: type) -> list[str]:
+    """The flags of a command, also those of the records in it."""
+    found: list[str] = []
+    for name, kind in get_type_hints(record, include_extras=True).items():
+        if isinstance(kind, type) and is_dataclass(kind):
+            found += flags_in(kind)
+        elif POSITIONAL not in get_args(kind):
+            found.append("--" + name.replace("_", "-"))
+    return found
