@@ -107,4 +107,7 @@ def test_lists_are_folded_between_words_on_a_terminal():
     assert text.split() == listing("all").split()
     assert "\n    cartpole-balance, " in folded(listing("tasks"), 80)
     assert "\n" + 20 * " " + "target networks\n" in folded(listing("algorithms"), 80)
+    assert "\n" + 14 * " " + "by the larger error (Wang & Ueda 2022)\n" in folded(
+        listing("rules"), 80
+    )  # below its text
     assert folded(listing("all"), None) == listing("all")

@@ -114,6 +114,13 @@ def test_a_failure_that_is_not_of_gl_does_not_advise_a_gl_library(tmp_path):
     assert "apt install" not in str(caught.value)
 
 
+def test_an_environment_without_render_is_not_taken_for_a_missing_library():
+    plain = recipe("tests.environments:bires-test/ConstantReward-v0", "modern").build()
+    plain.reset(0)
+    with pytest.raises(UserError, match=r"^The environment has no render\(\), although its metadata"):
+        plain.frame()
+
+
 def test_an_episode_that_does_not_repeat_is_reported(run, tmp_path, monkeypatch):
     moody = "tests.environments:bires-test/Moody-v0"
     monkeypatch.setattr(video, "act", lambda *_: (film(moody, tmp_path / "a.gif"), 1.0))

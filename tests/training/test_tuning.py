@@ -185,6 +185,7 @@ def test_the_command_searches_says_what_it_found_and_continues(tmp_path):
     written = (tmp_path / "run" / "trials.csv").read_text().splitlines()
     assert written[0] == "trial,tau,critic_lr,seeds,return_mean,return_low,return_high,steps,status"
     assert len(written) == 4
+    assert "the search stopped members" in typed("resume", str(tmp_path / "run")).stdout
     again = typed("resume", str(tmp_path / "run"), "--json")
     done = json.loads(again.stdout.splitlines()[-1])
     assert done["command"] == best_command(run)

@@ -27,8 +27,8 @@ def algorithms() -> Iterator[str]:
 
 def rules() -> Iterator[str]:
     for name, rule in RULES.items():
-        yield f"  {name:11}{SUMMARIES.get(name, 'a rule of your own')}"
-        yield f"  {'':11}{equation(rule)}"
+        yield f"  {name:12}{SUMMARIES.get(name, 'a rule of your own')}"
+        yield f"  {'':12}{equation(rule)}"
 
 
 def planners() -> Iterator[str]:

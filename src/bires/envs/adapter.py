@@ -133,7 +133,13 @@ class Environment:
 
     def frame(self) -> np.ndarray:
         """The picture of the present state, (height, width, 3) bytes; only of an environment built to render."""
-        picture = np.asarray(self._env.render())
+        try:
+            picture = np.asarray(self._env.render())
+        except NotImplementedError as error:
+            raise UserError(
+                "The environment has no render(), although its metadata names render_modes; it should return uint8 of "
+                "shape (height, width, 3)."
+            ) from error
         if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
             raise UserError(
                 f"The environment's render() gave {picture.dtype} of shape {picture.shape}; accepted: uint8 of shape "

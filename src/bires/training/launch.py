@@ -64,7 +64,8 @@ def begin_or_continue(
         require_same(run, config, ADVICE)
         if run.finished:
             begin(grid.members(config))
-            early = "; a callback stopped members" if (run.members["status"] == "stopped").any() else ""
+            who = "a callback" if config.tuning is None else "the search"
+            early = f"; {who} stopped members" if (run.members["status"] == "stopped").any() else ""
             options.say(f"{out} is finished: {config.steps} steps{early}.")
             return run
         run.require_resumable()
