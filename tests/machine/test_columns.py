@@ -49,6 +49,7 @@ def test_columns_without_room_stand_below_with_the_names_again():
         ("bi-res-ddpg(0.05)", 20, "bi-res-ddpg(0.05)"),
         ("bi-res-ddpg(0.05)", 10, "bi-res-\nddpg(0.05)"),
         ("ddpg critic_lr=1e-4", 10, "ddpg\ncritic_\nlr=1e-4"),
+        ("ddpg critic_lr=1e-4", 14, "ddpg\ncritic_lr=1e-4"),
         ("5 (1 diverged)", 9, "5 (1\ndiverged)"),
     ],
 )

@@ -7,7 +7,7 @@ from importlib import metadata
 from bires.cli import main
 from bires.envs.tasks import SUITE
 from bires.tools import doctor, video
-from bires.tools.diagnoses import Diagnosis, examined
+from bires.tools.diagnoses import Diagnosis, examined, line
 
 
 def findings(check) -> dict[str, Diagnosis]:
@@ -109,3 +109,14 @@ def test_a_gpu_that_processes_cannot_share_is_noticed(monkeypatch):
     finding = doctor.sharing()
     assert finding.state == "advice"
     assert "nvidia-cuda-mps-control" in finding.fix
+
+
+def test_what_was_found_is_broken_between_words_and_what_to_type_is_not():
+    one = Diagnosis(
+        "packages", "advice", "dm-control 1.0.50, gymnasium 1.4.0, jax 0.10.2", "pip install 'bires[video]'"
+    )
+    lines = line(one, 60).splitlines()
+    assert lines[0] == f"look  {'packages':28}dm-control 1.0.50,"
+    assert lines[1].strip() == "gymnasium 1.4.0, jax"
+    assert lines[-1].strip() == "→ pip install 'bires[video]'"
+    assert len(line(one).splitlines()) == 2

@@ -42,14 +42,17 @@ def widest(texts: Iterable[str]) -> int:
 
 
 def broken(text: str, width: int) -> str:
-    """The text in lines of at most ``width``, if its words are not longer."""
+    """The text in lines of at most ``width``: between words, within a word only where it is longer than a line."""
     lines: list[str] = []
-    for piece in BETWEEN.split(text):
-        if lines and len(lines[-1] + piece.rstrip()) <= width:
-            lines[-1] += piece
-        else:
-            lines.append(piece)
-    return "\n".join(line.rstrip() for line in lines)
+    for word in text.split(" "):
+        space = " "
+        for piece in [word] if len(word) <= width else BETWEEN.split(word):
+            if lines and len(lines[-1] + space + piece) <= width:
+                lines[-1] += space + piece
+            else:
+                lines.append(piece)
+            space = ""
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Literal
+
+from bires.runs.tables import terminal_width
 
 State = Literal["ok", "advice", "absent", "broken"]
 """`broken`: training does not work. `advice`: it could work better. `absent`: an optional part is missing."""
 MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
+INDENT = " " * 34
+"""Below what was found."""
+LEAST = 20
+"""Columns for what was found, however narrow a terminal is."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,12 @@ def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = "Please report
 
 def show(diagnoses: Iterable[Diagnosis], as_json: bool, good: str, bad: str) -> int:
     """Prints them, and ``good``, or ``bad`` with what is broken; exit code 1 if something is, else 0."""
-    out, seen = sys.stdout, []
+    out, seen, width = sys.stdout, [], terminal_width()
     with redirect_stdout(sys.stderr):  # what is looked at may print
         for diagnosis in diagnoses:
             seen.append(diagnosis)
             if not as_json:
-                print(line(diagnosis), file=out, flush=True)
+                print(line(diagnosis, width), file=out, flush=True)
     broken = [diagnosis.what for diagnosis in seen if diagnosis.state == "broken"]
     if as_json:
         print(json.dumps([asdict(diagnosis) for diagnosis in seen], indent=2))
@@ -52,6 +59,11 @@ def show(diagnoses: Iterable[Diagnosis], as_json: bool, good: str, bad: str) -> 
     return int(bool(broken))
 
 
-def line(diagnosis: Diagnosis) -> str:
-    fix = f"\n{'':6}{'':28}→ {diagnosis.fix}" if diagnosis.fix else ""
-    return f"{MARKS[diagnosis.state]:6}{diagnosis.what:28}{diagnosis.found}{fix}"
+def line(diagnosis: Diagnosis, width: int | None = None) -> str:
+    """What was found, broken between words on a terminal; not what to type, which is copied."""
+    found = diagnosis.found.splitlines()
+    if width:
+        room = max(LEAST, width - len(INDENT))
+        found = [one for text in found for one in wrap(text, room, break_long_words=False, break_on_hyphens=False)]
+    fix = f"\n{INDENT}→ {diagnosis.fix}" if diagnosis.fix else ""
+    return f"{MARKS[diagnosis.state]:6}{diagnosis.what:28}" + f"\n{INDENT}".join(found) + fix
