@@ -62,13 +62,12 @@ def test_a_saved_policy_can_be_loaded(algorithm, trained, tmp_path):
     action, state = loaded.predict(seen[0], deterministic=True)
     np.testing.assert_array_equal(action, loaded(seen[0]))
     assert state is None
-    with pytest.raises(UserError, match=r"The policy was given 1 numbers"):
+    with pytest.raises(UserError, match=r"The policy was given 1 number \(shape \(1,\)\)"):
         loaded([1.0])
     for one, wrong in (
         (policy, [[1.0, 2.0], [1.0]]),
         (loaded, [[1.0, 2.0], [1.0]]),
-        (policy, "left"),
-        (loaded, "left"),
+        *((one, wrong) for one in (policy, loaded) for wrong in ("left", None, [None, 1.0, 2.0], ["1", "2", "3"])),
     ):
         with pytest.raises(
             UserError, match=r"The policy was given .*; accepted: numbers, several observations in rows"

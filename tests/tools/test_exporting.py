@@ -72,7 +72,7 @@ def test_a_card_calls_this_policy_only_what_was_evaluated(copied, tmp_path, undr
     run = bires.resume(copied(**PAIR).path, steps=70, quiet=True)
     text = (run.export("hub", out=tmp_path / "hub") / "README.md").read_text(encoding="utf-8")
     assert "after 70 environment steps" in text
-    assert "| this member earlier, at its last evaluation, 1 episodes at step 60" in text
+    assert "| this member earlier, at its last evaluation, 1 episode at step 60" in text
     assert "this policy," not in text
 
 

@@ -17,6 +17,11 @@ def elided(name: str, most: int) -> str:
     return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
+def counted(count: int, what: str) -> str:
+    """`1 seed`, `2 seeds`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def console(stderr: bool = False) -> Console:
     """A console that takes no text for mark-up, emoji or numbers to colour."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)

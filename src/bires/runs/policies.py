@@ -17,6 +17,7 @@ from gymnasium.spaces import flatten
 
 from bires.envs.adapter import Environment
 from bires.errors import UserError
+from bires.machine.terminal import counted
 from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
@@ -144,8 +145,8 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         seen = numbers(observation, space.dtype)
         if seen.size == 0 or seen.size % space.observation:
             raise UserError(
-                f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
-                f"{config.task}, {space.observation} numbers, or several."
+                f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
+                f"of {config.task}, {counted(space.observation, 'number')}, or several."
             )
         scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
         return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
@@ -159,7 +160,10 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
 def numbers(observation: Any, dtype: Any = None) -> np.ndarray:
     """An observation, or several, as an array."""
     try:
-        return np.asarray(observation, dtype)
+        given = np.asarray(observation)
+        if given.dtype.kind in "OSUMm":  # None would be nan, and text its number
+            raise TypeError(f"{given.dtype} is not a kind of number")
+        return np.asarray(given, dtype)
     except (TypeError, ValueError) as error:
         raise UserError(
             f"The policy was given {reprlib.repr(observation)}; accepted: numbers, several observations in rows of "
@@ -181,8 +185,8 @@ def saved_policy(path: Path) -> Policy:
         seen = numbers(observation, np.float32)
         if seen.size == 0 or seen.size % size:
             raise UserError(
-                f"The policy was given {seen.size} numbers (shape {seen.shape}); accepted: an observation of "
-                f"{made.about.get('task', 'its task')}, {size} numbers, or several."
+                f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
+                f"of {made.about.get('task', 'its task')}, {counted(size, 'number')}, or several."
             )
         actions = made.act(seen.reshape(-1, size))
         return np.asarray(actions[0] if seen.ndim < 2 and seen.size == size else actions)

@@ -17,6 +17,7 @@ from bires.envs.adapter import Environment, Protocol, Recipe
 from bires.envs.pool import Pool
 from bires.envs.slots import TRAIN, Start, episode_seed, require_finite
 from bires.errors import UserError
+from bires.machine.terminal import counted
 from bires.settings.recipes import family_values
 from bires.tools.diagnoses import Diagnosis, examined
 
@@ -155,10 +156,6 @@ def episodes(recipe: Recipe, environment: Environment, trial: RandomSteps) -> It
         yield Diagnosis("episodes", "advice", f"{found}; training will cut them after {limits.LIMIT:,}", fix)
     else:
         yield Diagnosis("episodes", "ok", found)
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def seeds(recipe: Recipe, environment: Environment, trial: RandomSteps) -> Iterator[Diagnosis]:

@@ -16,7 +16,7 @@ from bires.analysis.curves import collect, labelled
 from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate, estimate
 from bires.errors import UserError
-from bires.machine.terminal import printable
+from bires.machine.terminal import counted, printable
 from bires.runs.folder import write_whole
 from bires.runs.run import Run
 from bires.runs.trust import resume_command
@@ -158,9 +158,9 @@ def card(found: Card) -> str:
         f"A policy of `{own.algorithm}` (rule `{own.rule}`, seed {own.seed}, member {found.member}) for {task}{meant} "
         f"after {found.step:,} environment steps, trained by bires {run.manifest['versions']['bires']}.\n",
         "| | return |\n|---|---|",
-        f"| {whose}, {row['episodes']} episodes at step {row['step']:,}: mean ± standard deviation of episodes | "
+        f"| {whose}, {counted(row['episodes'], 'episode')} at step {row['step']:,}: mean ± standard deviation | "
         f"{mean} |",
-        f"| {found.label}, {found.seeds} seeds, last tenth of training: mean [95 % interval]{interval} | "
+        f"| {found.label}, {counted(found.seeds, 'seed')}, last tenth of training: mean [95 % interval]{interval} | "
         f"{found.final.show('.2f')} |\n",
         *(f"{one}\n" for one in pictures),
         "## Use it\n",
