@@ -1,4 +1,4 @@
-# Everything a newcomer types. Needs only python3 >= 3.11 (with venv), pip and make.
+# Everything a newcomer types. Needs only python3 (3.11, 3.12 or 3.13, with venv), pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
 # DMControl: from Python 3.13 on pip cannot install it with all that it asks for.

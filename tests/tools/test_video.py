@@ -44,7 +44,9 @@ def test_the_filmed_episode_is_the_evaluated_one(run, tmp_path, capsys):
     assert main(["play", str(run.path), "--member", "1", "--video", str(path)]) == 0
     last = [row for row in run.evaluations.rows() if row["member"] == 1][-1]
     assert last["step"] == 60
-    assert f"return {last['return_mean']:.1f} in 6 steps (7 pictures" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert said.err.endswith(f"return {last['return_mean']:.1f} in 6 steps; drawing them …\n")
+    assert f"return {last['return_mean']:.1f} in 6 steps (7 pictures" in said.out
     with Image.open(path) as gif:
         shades = [int(np.asarray(frame.convert("RGB"))[5, 5, 0]) for frame in ImageSequence.Iterator(gif)]
         assert gif.info["duration"] == 100

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +40,8 @@ class Play:
         if self.episode < 0:
             raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
         default = self.run_folder / f"member-{self.member}.{'mp4' if has_ffmpeg() else 'gif'}"
-        done = play(Run(self.run_folder, self.trust), self.member, self.episode, self.video or default)
+        video = self.video or default
+        done = play(Run(self.run_folder, self.trust), self.member, self.episode, video, partial(print, file=sys.stderr))
         print(f"{done.video}: return {done.total:.1f} in {done.steps} steps ({done.frames} pictures, {done.backend})")
         return 0
 

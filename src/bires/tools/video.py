@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bires.envs.render import Film
 from bires.errors import UserError
+from bires.machine.terminal import counted
 from bires.runs.run import Run
 from bires.settings.recipes import recipe_of
 from bires.tools.playing import player
@@ -55,12 +56,13 @@ class Played:
         return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
 
 
-def play(run: Run, member: int, episode: int, video: Path) -> Played:
+def play(run: Run, member: int, episode: int, video: Path, say: Callable[[str], object] = lambda text: None) -> Played:
     """Films evaluation episode number ``episode`` of a member at the newest checkpoint."""
     require_writable(video)
     backends = chosen_backends()
     with without_gl():
         film, total = act(run, member, episode, video)
+    say(f"return {total:.1f} in {counted(len(film.actions), 'step')}; drawing them …")  # a minute, in software
     backend, answer = shoot(film, backends)
     if answer["return"] != total:
         raise UserError(
