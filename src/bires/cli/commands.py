@@ -202,6 +202,10 @@ def commands(words: Sequence[str]) -> Any:
 
 def refused(words: Sequence[str], rest: Sequence[str]) -> UserError:
     """The error for the words of a command line that its command does not know."""
+    if words[0].startswith("-"):
+        return UserError(
+            f"{words[0]} was given before the command; type the command first: `bires COMMAND {words[0]}`."
+        )
     command, see = words[0], f"See `bires {words[0]} --help`."
     given = next((word.partition("=")[0] for word in rest if word.startswith("-")), None)
     if given is None:
