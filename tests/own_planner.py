@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from bires.planning import dyna
@@ -45,6 +46,22 @@ WALK = PlannerSpec(
     ("walk_steps", "planning_noise"),
     "imagined updates along rollouts of several steps",
     (Setting("walk_steps", 2, "Steps of a rollout.", low=1, varies=True),),
+)
+
+FAR = PlannerSpec(
+    "far",
+    PlannerKind(
+        name="far",
+        start="before",
+        size=lambda numbers: (numbers["planning_steps"], 1),
+        first=lambda parts, key, learner, hyper, batch, width: parts.clip(
+            jax.random.normal(key, (width, *batch.action.shape))
+        ),
+        extra=dyna.extra,
+    ),
+    "td",
+    ("planning_steps",),
+    "Dyna's updates, from actions far from those of the batch",
 )
 
 SWERVE = PlannerSpec(

@@ -32,14 +32,28 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_parts_of_a_population_plan_by_the_same_program():
-    """A cohort whose members do not plan by a rival of the rules runs what the other cohorts run."""
-    name = "tests.own_planner:swerve"
-    config = make_config("Pendulum-v1", {"algorithm": "ddpg", "planner": [name, "dyna"], "hidden": (8, 8)})
+@pytest.mark.parametrize("names", [("tests.own_planner:swerve", "dyna"), ("none", "tests.own_planner:walk")])
+def test_parts_of_a_population_plan_by_the_same_program(names):
+    """A cohort whose members have no rival of the rules, or no such planner, runs what the other cohorts run."""
+    config = make_config("Pendulum-v1", {"algorithm": "ddpg", "planner": names, "hidden": (8, 8)})
     members = grid.members(config)
     program = make_program(config, members, Space(3, 1, (-1.0,), (1.0,)), 100)
-    one, other = (str(jax.tree.structure(hypers(program, [member]))) for member in members)
-    assert one == other
+    one, other = (hypers(program, [member]) for member in members)
+    assert str(jax.tree.structure(one)) == str(jax.tree.structure(other))
+    assert [x.dtype for x in jax.tree.leaves(one)] == [x.dtype for x in jax.tree.leaves(other)]
+
+
+def test_planners_that_share_a_number_leave_each_others_members_alone(tmp_path, whole):
+    """Both kinds add Dyna's updates, P of them: a member has those of its own kind."""
+    settings = SETTINGS | {"planning_steps": 2}
+    settings.pop("walk_steps")
+    alone, beside = (
+        bires.train("pendulum-swingup", out=tmp_path / str(len(names)), **settings | {"planner": names})
+        for names in (["dyna"], ["dyna", "tests.own_planner:far"])
+    )
+    mine = beside.metrics.where(beside.metrics["member"] == 0)
+    for name in ("critic_loss", "imagined_loss"):
+        np.testing.assert_allclose(mine[name], alone.metrics[name], rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("model", ["oracle", pytest.param("learned", marks=pytest.mark.slow)])

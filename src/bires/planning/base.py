@@ -104,6 +104,8 @@ class Planning:
     uses: tuple[Use, ...]
     shared: tuple[tuple[str, Any], ...] = ()
     """Settings of planners that do not vary, with their names."""
+    whole: frozenset[str] = frozenset()
+    """The settings that vary and are whole numbers."""
     limits_end: bool = False
     """Whether a time limit is an end, so that a discount of 0 may be one."""
 

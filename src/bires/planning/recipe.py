@@ -83,19 +83,28 @@ def update(
     learner, ok = when(due, lambda carry: parts.actor(carry[0], hyper, batch, carry[1]), (learner, seen.alive))
     told: dict[str, jax.Array] = {"imagined_loss": jnp.zeros(())}
     for use, found in zip(planning.uses, imagined, strict=True):
-        if use.kind.extra is not None:
-            learner, ok, more = use.kind.extra(planning, learner, hyper, batch, found, ok)
-            for name, value in (more if isinstance(more, dict) else {"imagined_loss": more}).items():
-                told[name] = told[name] + value if name in told else value
+        if use.kind.extra is None:
+            continue
+        # Others have numbers of the same names, perhaps, and nothing was imagined for them.
+        mine = True if use.everybody else uses(hyper, use.kind)
+        learner, done, more = use.kind.extra(planning, learner, hyper, batch, found, ok & mine)
+        ok = jnp.where(mine, done, ok)
+        for name, value in (more if isinstance(more, dict) else {"imagined_loss": more}).items():
+            told[name] = told.get(name, 0.0) + jnp.where(mine, value, 0.0)
     learner = when(due, lambda learner: parts.targets(learner, hyper, ok), learner)
     return learner, seen._replace(alive=ok), told
+
+
+def uses(hyper: Hyper, kind: PlannerKind) -> jax.Array:
+    """Whether a member has a planner of this kind."""
+    assert hyper.planning is not None
+    return hyper.planning.uses[kind.name]
 
 
 def real_slope(
     planning: Planning, learner: Learner, hyper: Hyper, batch: Transition, imagined: tuple[Imagined, ...]
 ) -> Slope:
     """The critic's gradient on the real batch: the member's rule, or that of a planner in its place."""
-    assert hyper.planning is not None
     slope: Slope | None = None
     for use, found in zip(planning.uses, imagined, strict=True):
         if use.kind.slope is None:
@@ -104,6 +113,6 @@ def real_slope(
         if use.everybody:
             return own
         slope = planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope
-        uses, own = hyper.planning.uses[use.kind.name], own._replace(estimate=slope.estimate, eta=slope.eta)
-        slope = jax.tree.map(lambda a, b, uses=uses: jnp.where(uses, a, b), own, slope)
+        mine, own = uses(hyper, use.kind), own._replace(estimate=slope.estimate, eta=slope.eta)
+        slope = jax.tree.map(lambda a, b, mine=mine: jnp.where(mine, a, b), own, slope)
     return planning.parts.slope(learner, hyper, batch, planning.real) if slope is None else slope

@@ -58,16 +58,19 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
         imagined=rules.needs(rules.get(spec.rule) for spec in specs if spec.rule),
         uses=tuple(uses),
         shared=tuple((one.name, config.own[one.name]) for one in settings if not one.varies),
+        whole=frozenset(one.name for one in settings if one.varies and one.type is int),
         limits_end=config.protocol == "paper",
     )
 
 
 def numbers_of(planning: Planning, members: Sequence[Member]) -> PlanningNumbers:
-    """The members' planning numbers, stacked."""
+    """The planning numbers of some members of a population, stacked."""
     specs = [planners.planner(member.planner) if member.planner else None for member in members]
-    whole = {one.name: one.type is int for one in planners.settings_of(member.planner for member in members)}
     columns = {
-        name: jnp.asarray([member.planning[name] or 0 for member in members], jnp.int32 if whole[name] else jnp.float32)
+        name: jnp.asarray(
+            [member.planning[name] or 0 for member in members],
+            jnp.int32 if name in planning.whole else jnp.float32,
+        )
         for name in members[0].planning
     }
     return PlanningNumbers(
