@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import bires
 from bires.machine import hardware
+from bires.rules import RULES
 from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.settings import grid
@@ -54,6 +56,16 @@ def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path
     begin_or_continue(config, tmp_path / "both", Options(cohorts="threads", workers=0))
     assert contents(tmp_path / "threads") == contents(tmp_path / "both")
     assert_same_state(tmp_path / "threads", tmp_path / "both")
+
+
+def test_processes_know_the_rules_and_planners_of_a_user(tmp_path, quick, monkeypatch):
+    """A rule that this script added, which no module has, and a planner of a module."""
+    monkeypatch.setitem(RULES, "bo", replace(RULES["bi"], forward=RULES["res"].forward))
+    own = {"algorithm": "ddpg", "rule": "bo", "planner": ["none", "tests.own_planner:walk"], "steps": 30}
+    run = bires.train("pendulum-swingup", out=tmp_path / "run", cohorts="processes", **quick | own)
+    assert run.manifest["processes"]
+    assert list(run.members["algorithm"]) == ["bo-ddpg", "walk-bo-ddpg"]
+    assert list(run.members["status"]) == ["finished"] * 2
 
 
 def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_path, quick, monkeypatch):

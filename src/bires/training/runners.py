@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +23,8 @@ from bires.machine.helper import MAY_FINISH
 from bires.machine.processes import end, ending, launch_helper
 from bires.population.program import Program, make_program
 from bires.population.step import compiled
+from bires.rules import OURS, RULES, Rule
+from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.training.cohort import Cohort, Common, EnvironmentSetup
@@ -35,7 +37,8 @@ class CohortSetup(NamedTuple):
     """All it takes to make a run's cohorts in another process: of a plan, what can be sent there."""
 
     config: Config
-    members: list[Member]
+    rules: Mapping[str, Rule]
+    """The user's own, which a script may have added: no other process would know them."""
     recipe: Recipe
     space: Space
     capacity: int
@@ -69,15 +72,19 @@ class CohortRunner(Protocol):
 
 
 def make_cohorts(
-    setup: CohortSetup, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]
+    setup: CohortSetup,
+    members: Sequence[Member],
+    program: Program,
+    parts: Sequence[np.ndarray],
+    devices: Sequence[Any],
 ) -> list[Cohort]:
-    """Makes some cohorts of a run, all of the same compiled functions."""
+    """Makes some cohorts of a run, all of the same compiled functions, from its members."""
     functions = compiled(program, setup.environments.ahead, setup.options)
     common = Common(setup.config, setup.recipe, program, functions, setup.environments)
     made: list[Cohort] = []
     try:
         for part, device in zip(parts, devices, strict=True):
-            made.append(Cohort(common, [setup.members[i] for i in part], device))
+            made.append(Cohort(common, [members[i] for i in part], device))
     except BaseException:
         for cohort in made:
             cohort.pool.close()
@@ -90,8 +97,9 @@ def setup_of(plan: Plan, evaluation_envs: int) -> CohortSetup:
     environments = EnvironmentSetup(
         evaluation_envs, plan.placement.workers_each(plan.workers), plan.physics, plan.ahead
     )
+    own = {name: rule for name, rule in RULES.items() if name not in OURS}
     options = plan.placement.options
-    return CohortSetup(plan.config, plan.members, plan.recipe, plan.space, plan.capacity, options, environments)
+    return CohortSetup(plan.config, own, plan.recipe, plan.space, plan.capacity, options, environments)
 
 
 def make_runner(plan: Plan, evaluation_envs: int) -> CohortRunner:
@@ -99,19 +107,16 @@ def make_runner(plan: Plan, evaluation_envs: int) -> CohortRunner:
     place, setup = plan.placement, setup_of(plan, evaluation_envs)
     if plan.processes:
         return ProcessRunner(setup, place.cohorts, place.devices, place.threads)
-    return ThreadRunner(setup, plan.program, place.cohorts, place.devices)
+    return ThreadRunner(make_cohorts(setup, plan.members, plan.program, place.cohorts, place.devices), place.cohorts)
 
 
 class ThreadRunner(CohortRunner):
     """Cohorts in this process; where there are several, each with a thread of its own."""
 
-    def __init__(
-        self, setup: CohortSetup, program: Program, parts: Sequence[np.ndarray], devices: Sequence[Any]
-    ) -> None:
-        self.parts = parts
-        self.cohorts = make_cohorts(setup, program, parts, devices)
+    def __init__(self, cohorts: list[Cohort], parts: Sequence[np.ndarray]) -> None:
+        self.cohorts, self.parts = cohorts, parts
         # Python handles signals in its main thread, which must not wait inside a program: on a CPU that asks Python.
-        alone = len(parts) == 1 and devices[0].platform == "cpu"
+        alone = len(cohorts) == 1 and cohorts[0].device.platform == "cpu"
         self._threads = None if alone else ThreadPoolExecutor(len(parts))
 
     def spread(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -236,8 +241,10 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
         work, arguments = message
         try:
             if cohort is None:
-                program = make_program(setup.config, setup.members, setup.space, setup.capacity)
-                [cohort] = make_cohorts(setup, program, [part], [device])
+                RULES.update(setup.rules)
+                members = grid.members(setup.config)  # which imports the modules that the configuration names
+                program = make_program(setup.config, members, setup.space, setup.capacity)
+                [cohort] = make_cohorts(setup, members, program, [part], [device])
                 cohort.stop = pipe.poll  # nothing else is sent while it works
             answer = work(cohort, *arguments)
         except Exception as error:
