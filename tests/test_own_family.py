@@ -15,6 +15,7 @@ from bires.analysis import scores
 from bires.analysis.curves import collect
 from bires.cli import main
 from bires.envs.adapter import recipe
+from bires.envs.families import FAMILIES
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue
@@ -121,6 +122,15 @@ def test_an_environment_that_breaks_its_familys_promise_is_refused(monkeypatch):
         bires.UserError, match=r"shape \(6, 10, 10\); its family promises uint8 and shape \(4, 10, 10\)"
     ):
         recipe(TASK, "modern").build()
+
+
+def test_the_name_of_another_family_is_refused(monkeypatch):
+    """It would take that one's place."""
+    monkeypatch.setattr(own_family, "FAMILY", replace(own_family.FAMILY, name="Atari"))
+    atari = FAMILIES["Atari"]
+    with pytest.raises(bires.UserError, match="has a family 'Atari', a name that is taken"):
+        make_config(TASK, SETTINGS)
+    assert FAMILIES["Atari"] is atari
 
 
 def test_a_setting_that_varies_is_refused(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 import bires
 from bires.cli import main
+from bires.errors import UserError
 from bires.planning import registry
 from bires.population.program import hypers, make_program
 from bires.settings import grid
@@ -66,6 +67,21 @@ def test_it_plans_beside_ours_in_one_population(tmp_path, model, whole):
     last = run.metrics.where(run.metrics["step"] == 60)
     assert (last["imagined_loss"] > 0).all()
     assert len(set(last["critic_loss"])) == 3, "a longer rollout changes what is learned"
+
+
+def test_a_kind_with_the_name_of_another_is_refused(elsewhere):
+    """It would take that one's place in a population, whose members would plan nothing."""
+    lines = [
+        "from dataclasses import replace",
+        "from bires.planning import dyna",
+        "from bires.planning.base import PlannerSpec",
+        "KIND = replace(dyna.KIND, start='after')",
+        "MINE = PlannerSpec('mine', KIND, 'td', ('planning_steps',), 'Dyna from successors')",
+    ]
+    (elsewhere / "my_kind.py").write_text("\n".join(lines))
+    with pytest.raises(UserError, match="has the name 'dyna', which another kind has"):
+        registry.planner("my_kind:mine")
+    assert "mine" not in registry.PLANNERS
 
 
 def test_a_wrong_planner_or_setting_is_refused(capsys):

@@ -146,6 +146,8 @@ def load(module: str) -> None:
     for value in vars(import_users(module, "The task")).values():
         if isinstance(value, PixelFamily):
             require_fixed(value, module)
+            if FAMILIES.get(value.name, value).build.__module__ != value.build.__module__:
+                raise UserError(f"{module} has a family {value.name!r}, a name that is taken. Give yours another name.")
             FAMILIES[value.name] = value
 
 

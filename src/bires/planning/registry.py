@@ -79,6 +79,12 @@ def load(module: str) -> list[str]:
     for spec in found:
         if PLANNERS.get(spec.name, spec) is not spec:
             raise UserError(f"{module} has a planner {spec.name!r}, a name that is taken. Give yours another name.")
+        kinds = {one.kind.name: one.kind for one in PLANNERS.values()}
+        if kinds.get(spec.kind.name, spec.kind) is not spec.kind:
+            raise UserError(
+                f"The PlannerKind of {module}'s planner {spec.name!r} has the name {spec.kind.name!r}, which another "
+                "kind has. Give it its own: dataclasses.replace(kind, name='mine', …)."
+            )
         PLANNERS[spec.name] = spec
     return [spec.name for spec in found]
 
