@@ -71,6 +71,8 @@ def some(flag: bool | jax.Array | None) -> TypeGuard[bool | jax.Array]:
 
 
 FLAGS = ("bidirectional", "cautious", "anchored", "convergent", "estimated", "orthogonal", "adaptive")
+FORWARD = ("bidirectional", "convergent", "estimated")
+"""Those that give a rule a forward term."""
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["backward", "forward", *FLAGS], meta_fields=[])
@@ -177,11 +179,12 @@ class Rule:
     @property
     def pushes(self) -> bool:
         """Whether the rule has a forward term."""
-        return bool(self.bidirectional) or bool(self.convergent) or bool(self.estimated)
+        return any(bool(getattr(self, name)) for name in FORWARD)
 
     def without_forward(self) -> Rule:
         """The same rule for a population in which no member has a forward term: it is not computed."""
-        return replace(self, bidirectional=False, convergent=False, estimated=False)
+        unused: dict[str, Any] = dict.fromkeys((*FORWARD, "orthogonal", "adaptive"), False)
+        return replace(self, **unused)
 
 
 def least_weight(along: jax.Array, square: jax.Array) -> jax.Array:

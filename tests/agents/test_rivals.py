@@ -1,6 +1,8 @@
 """The rivals of the paper's rules in every agent: estimates of the error, orthogonal gradients, mixed populations."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,6 +84,14 @@ def test_orthogonal_gradients_are_bis_without_what_lies_along_the_backward_one()
     assert abs(left @ backward) < 1e-4 * np.linalg.norm(left) * np.linalg.norm(backward)
     expected = forward - (forward @ backward) / (backward @ backward) * backward
     assert np.linalg.norm(left - expected) < 1e-4 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("flag", ["orthogonal", "adaptive"])
+def test_without_a_forward_term_there_is_nothing_to_project_or_to_weigh(flag, monkeypatch):
+    raised: dict[str, Any] = {flag: True}
+    monkeypatch.setitem(RULES, "odd", replace(RULES["td"], **raised))
+    odd, plain = (flat(slope_of(name)[0].gradient) for name in ("odd", "td"))
+    np.testing.assert_array_equal(odd, plain)
 
 
 def test_a_zero_backward_gradient_makes_no_division_by_zero():
