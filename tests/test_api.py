@@ -272,6 +272,16 @@ def test_an_argument_that_there_is_not_is_refused_with_those_that_are(copied):
         bires.train(object())  # type: ignore[arg-type]
 
 
+def test_none_is_the_default_everywhere():
+    """As the signatures show it; what is refused here is something else."""
+    with pytest.raises(bires.UserError, match="nothing to search"):
+        bires.tune("Pendulum-v1", gamma=None, seed=None, tau=None)  # type: ignore[arg-type]
+    with pytest.raises(bires.UserError, match="named twice"):
+        bires.train_each(["Pendulum-v1"] * 2, gamma=None, tau=None)  # type: ignore[arg-type]
+    with pytest.raises(bires.UserError, match="cohorts was given 'x'"):
+        bires.train("Pendulum-v1", tau=None, cohorts="x")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [

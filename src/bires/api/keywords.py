@@ -85,6 +85,11 @@ class Settings(RunSettings, total=False):
     tau: Numbers
 
 
+def given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not None, which stands for the default."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 def showing_settings(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with the keywords of `Settings` in its signature: for help and for completion in notebooks."""
     signature = inspect.signature(function)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Unpack
 
-from bires.api.keywords import Settings, Whole, showing_settings
+from bires.api.keywords import Settings, Whole, given, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.api.training import make_options
@@ -56,7 +56,7 @@ def train_each(
         raise UserError(
             f"--callback was given {callback!r}; it is called in other processes. Accepted: MODULE:FUNCTION."
         )
-    kept = {name: list(value) if isinstance(value, Iterator) else value for name, value in settings.items()}
+    kept = {name: list(value) if isinstance(value, Iterator) else value for name, value in given(settings).items()}
     configs = [make_config(str(task), kept) for task in names]
     if not configs:
         raise UserError("tasks was given no name; give one or more.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bires.analysis.live import logging
-from bires.api.keywords import Names, Numbers, RunSettings, Settings, Whole, showing_settings
+from bires.api.keywords import Names, Numbers, RunSettings, Settings, Whole, given, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
@@ -90,8 +90,7 @@ def train(
     Ctrl-C, SIGTERM and SIGUSR1 stop the run at a step from which it can be continued, and raise `bires.Stopped`.
     """
     asked = locals()  # of the arguments above, those that `RunSettings` lists
-    given = {name: asked[name] for name in RunSettings.__annotations__ if asked[name] is not None}
-    config = make_config(task, {**given, **own})
+    config = make_config(task, given({name: asked[name] for name in RunSettings.__annotations__} | own))
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet, log)
 
@@ -121,14 +120,14 @@ def compare(
     ``agent`` is ddpg, td3, sac, dqn or MODULE:NAME; without it, the first of these for the task's actions. ``settings``
     and all other arguments are those of `train`.
     """
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    if "algorithm" not in given:
-        given["algorithm"] = compared(task, agent, given.get("env_kwargs"))
+    asked = given(settings)
+    if "algorithm" not in asked:
+        asked["algorithm"] = compared(task, agent, asked.get("env_kwargs"))
     elif agent is not None:
         raise UserError(
             "Both agent and algorithm were given; agent='td3' is short for algorithm=['td3', 'bi-res-td3']."
         )
-    config = require_two(make_config(task, given if "seed" in given else {"seeds": 5, **given}))
+    config = require_two(make_config(task, asked if "seed" in asked else {"seeds": 5, **asked}))
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet, log)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
-from bires.api.keywords import Settings, Whole, showing_settings
+from bires.api.keywords import Settings, Whole, given, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed
 from bires.api.training import carried_out, make_options
@@ -54,13 +54,14 @@ def tune(
     none. ``settings`` and all other arguments are those of `train`; there are three seeds unless ``seeds`` or ``seed``
     is given.
     """
-    given: dict[str, Any] = {"seeds": 3, **settings} if "seed" not in settings else {**settings}
+    asked = given(settings)
     search = Search(
         ranges_of(ranges or {}),
         configs.proper("trials", trials, int),
         configs.proper("halvings", halvings, int),
         configs.proper("search_seed", search_seed, int),
     )
-    config = searched(make_config(task, given), search, settings)
+    seeded = asked if "seed" in asked else {"seeds": 3, **asked}
+    config = searched(make_config(task, seeded), search, asked)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     return carried_out(config, out, options, quiet, log)
