@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -133,17 +134,19 @@ def test_a_folder_with_other_settings_is_refused_before_anything_runs(tmp_path):
 
 def test_python_reproduces_a_study_as_the_command_does(tmp_path):
     """Its population is there already, so that only the report is made."""
-    request = Request("mujoco", "smoke", ("Hopper",), {"seeds": 2}, tmp_path / "out")
+    out = tmp_path / "my runs"
+    request = Request("mujoco", "smoke", ("Hopper",), {"seeds": 2}, out)
     [job] = request.jobs()
     before = list(sys.argv)
     with as_command(request):
         made = make_run(job.path, job.config)
     assert sys.argv == before
+    assert shlex.split(made.manifest["command"])[-2:] == ["--out", str(out)], "it can be typed again"
     assert study_of(made) == "mujoco", "a later report knows what the run was made for"
-    found = bires.reproduce("mujoco", scale="smoke", task="Hopper", seeds=2, out=tmp_path / "out", quiet=True)
+    found = bires.reproduce("mujoco", scale="smoke", task="Hopper", seeds=2, out=out, quiet=True)
     assert [run.path for run in found.runs] == [job.path]
     assert isinstance(found.runs[0], bires.Run)
-    assert found.path == tmp_path / "out" / "report-mujoco" / "report.html"
+    assert found.path == out / "report-mujoco" / "report.html"
     assert found.path.is_file()
     assert len(found.claims) == len(STUDIES["mujoco"].claims)
     assert set(found.claims["answer"]) <= {"yes", "no", "open", "not measured", "–"}

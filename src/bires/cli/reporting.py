@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,9 +21,9 @@ def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = Fa
     if not paths:
         raise UserError("Give one or more run folders, or folders of them: `bires report RUN…`.")
     runs = opened(paths, trust)
-    named = f" --study {study}" if study else ""
-    command = f"bires report {' '.join(path.as_posix() for path in paths)} --out {out.as_posix()}{named}"
-    found = write_report(runs, out, study, command, lambda note: print(printable(note)))
+    named = ["--study", study] if study else []
+    words = ["bires", "report", *(path.as_posix() for path in paths), "--out", out.as_posix(), *named]
+    found = write_report(runs, out, study, shlex.join(words), lambda note: print(printable(note)))
     compared, screen = [total for total in found.totals if total.interval], console()
     if len(found.panels) == 1 and len(found.rows) <= MANY:
         screen.print(rich_table(found.panels[0].runs[0], found.rows))

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -191,7 +192,7 @@ def manifest(config: Config, about: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "config": configs.to_json(config),
-        "command": " ".join(["bires", *sys.argv[1:]]) if typed() else "bires.train(…)",
+        "command": shlex.join(["bires", *sys.argv[1:]]) if typed() else "bires.train(…)",
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "commit": commit(),
         "cpu": cpu(),

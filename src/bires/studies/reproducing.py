@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,13 +74,13 @@ class Request:
     def command(self, running: bool = False) -> str:
         """What a user types to get this again; ``running``: also how the populations are run."""
         parts = [f"bires reproduce {self.study} --scale {self.scale}"]
-        parts += [f"--task {' '.join(self.tasks)}"] if self.tasks else []
+        parts += [f"--task {shlex.join(self.tasks)}"] if self.tasks else []
         parts += [f"{flag(key)} {value}" for key, value in self.settings.items()]
-        parts += [f"--out {self.out.as_posix()}"] if self.out else []
+        parts += [f"--out {shlex.quote(self.out.as_posix())}"] if self.out else []
         if running:
             local = {"at_once": self.at_once, "minutes": self.minutes}
             parts += [f"{flag(name)} {value:g}" for name, value in local.items() if value is not None]
-            parts += [f"--ray {self.ray}"] if self.ray else []
+            parts += [f"--ray {shlex.quote(self.ray)}"] if self.ray else []
         return " ".join(parts)
 
 
@@ -135,7 +136,7 @@ def require_place(out: Path) -> None:
 def as_command(request: Request) -> Iterator[None]:
     """Manifests name the command that a user would type, by which a later report knows the study."""
     before = sys.argv
-    sys.argv = request.command().split()
+    sys.argv = shlex.split(request.command())
     try:
         yield
     finally:
