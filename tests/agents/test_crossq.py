@@ -171,6 +171,17 @@ def test_without_a_forward_term_rules_coincide():
     assert not np.allclose(slopes["online"].layers[0].weight, slopes["td"].layers[0].weight)
 
 
+def test_a_fresh_action_leaves_members_alone_that_have_no_use_for_it():
+    """Beside a rule with a forward term it is in the batch of all members, but not in their moments."""
+    found = []
+    for rules in (("online",), ("online", "res")):
+        made = design(*rules, fresh_action=True)
+        state = used(np.random.default_rng(6), made)
+        batch = some_batch(np.random.default_rng(7))
+        found.append(crossq.critic_slope(made, jax.random.key(1), state, hyper("online"), batch))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), *found)
+
+
 def test_targets_are_kept_where_a_rule_reads_them():
     rng = np.random.default_rng(5)
     assert crossq.init(rng, design("online", "res")).target_critics is None

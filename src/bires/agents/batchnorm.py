@@ -61,13 +61,18 @@ def begin(params: BatchMlp) -> RunningMoments:
     return RunningMoments(tuple(moments), jnp.zeros((), jnp.int32))
 
 
-def learning(params: BatchMlp, running: RunningMoments, x: jax.Array) -> tuple[jax.Array, tuple[BatchMoments, ...]]:
-    """The last layer's values for a batch from which the network learns, and the moments of that batch."""
+def learning(
+    params: BatchMlp, running: RunningMoments, x: jax.Array, rows: int | None = None
+) -> tuple[jax.Array, tuple[BatchMoments, ...]]:
+    """The last layer's values for a batch from which the network learns, and the moments of that batch.
+
+    ``rows``: only so many, the first, make the moments; None: all.
+    """
     renorm = running.updates >= PLAIN_UPDATES
     seen = []
     for i, (layer, norm, usual) in enumerate(zip(params.layers, params.norms, running.moments, strict=True)):
         x = jax.nn.relu(x) if i else x
-        batch = BatchMoments(jnp.mean(x, 0), jnp.var(x, 0))
+        batch = BatchMoments(jnp.mean(x[:rows], 0), jnp.var(x[:rows], 0))
         deviation, usually = jnp.sqrt(batch.variance + EPSILON), jnp.sqrt(usual.variance + EPSILON)
         ratio = jnp.clip(stop_gradient(deviation / usually), 1 / LARGEST_RATIO, LARGEST_RATIO)
         shift = jnp.clip(stop_gradient((batch.mean - usual.mean) / usually), -LARGEST_SHIFT, LARGEST_SHIFT)

@@ -88,9 +88,12 @@ def reads_targets(design: Design) -> bool:
     return design.needs.target_pred or design.needs.target_succ
 
 
-def network(running: RunningMoments, params: BatchMlp, x: jax.Array) -> tuple[jax.Array, tuple[BatchMoments, ...]]:
-    """What every critic gives for a batch from which it learns: (critics, batch, 1), and the moments of the batch."""
-    found: tuple[jax.Array, tuple[BatchMoments, ...]] = jax.vmap(batchnorm.learning, (0, 0, None))(params, running, x)
+def network(
+    running: RunningMoments, rows: int, params: BatchMlp, x: jax.Array
+) -> tuple[jax.Array, tuple[BatchMoments, ...]]:
+    """What every critic gives for a batch from which it learns: (critics, batch, 1), and the moments of some rows."""
+    learning = partial(batchnorm.learning, rows=rows)
+    found: tuple[jax.Array, tuple[BatchMoments, ...]] = jax.vmap(learning, (0, 0, None))(params, running, x)
     return found
 
 
@@ -100,6 +103,7 @@ def critic_slope(
     """The critics' gradient under the rule of ``hyper``, and the moments of what they saw.
 
     One a' serves all networks, and a fresh one ∇succ if set. Both ends are seen by every network that gives a value.
+    The moments are theirs: a fresh a' counts for nothing, or it would touch members that have no use for it.
     """
     first, fresh = jax.random.split(key)
     actor, targets = state.actor, reads_targets(design)
@@ -114,6 +118,7 @@ def critic_slope(
     seen = [(batch.observation, batch.action), (batch.next_observation, drawn.action)]
     seen += [(batch.next_observation, again.action)] if again is not None else []
     joint = jnp.concatenate([jnp.concatenate(pair, -1) for pair in seen])
+    learning = partial(network, state.critics_running, 2 * len(batch.reward))
     slope = stacked.rule_slope(
         state.critics.params,
         state.target_critics,
@@ -123,10 +128,10 @@ def critic_slope(
         following,
         design.own["forward_successor"] == "own",
         state.critics.estimate,
-        lambda params, x: network(state.critics_running, params, x)[0],
+        lambda params, x: learning(params, x)[0],
     )
     # The same pass as in the gradient: XLA computes it once.
-    return slope, network(state.critics_running, state.critics.params, joint)[1]
+    return slope, learning(state.critics.params, joint)[1]
 
 
 def update(
