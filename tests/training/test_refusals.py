@@ -91,9 +91,34 @@ def test_contradictions_are_warned_of(tmp_path):
     assert done.stdout.count('"event": "warning"') == 3
 
 
+LEARNED = {"algorithm": "res-dyna-ddpg", "model": "learned", "ensemble": 3, "planning_trust": 1.0, "horizon": 5}
+
+
 def test_usual_settings_have_no_warnings():
     for algorithm in ("ddpg", "td3", "sac", "dyna-ddpg"):
         assert not [*doubts(make_config("pendulum-swingup", {"algorithm": algorithm}))]
+    mixed = {"algorithm": ("dyna-ddpg", "mve-ddpg"), "horizon": (2, 4), "mve_loss": "original", "planning_steps": 2}
+    for used in (LEARNED, mixed, {"algorithm": ("td3", "bi-res-td3"), "fresh_action": True}):
+        assert not [*doubts(make_config("pendulum-swingup", used))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "idle"),
+    [
+        ({"algorithm": "ddpg", "eta_end": 0, "eta_until": 50_000}, ["--eta-end"]),
+        ({"algorithm": "td3", "fresh_action": True, "forward_successor": "own"}, ["--forward-", "--fresh-action"]),
+        ({"algorithm": "dyna-ddpg", "planning_eta": 0.5, "horizon": (2, 4)}, ["--planning-eta", "--horizon"]),
+        ({"algorithm": "dyna-ddpg", "mve_loss": "original", "ensemble": 3}, ["--mve-loss", "--ensemble"]),
+        ({"algorithm": "mve-ddpg", "planning_steps": 2, "model": "learned"}, ["--planning-steps"]),
+        ({"algorithm": "ddpg", "model_noise": "gaussian"}, ["--model-noise"]),
+    ],
+)
+def test_settings_that_nothing_reads_are_warned_of(settings, idle):
+    found = [*doubts(make_config("Hopper", settings))]
+    assert len(found) == len(idle)
+    for text, name in zip(found, idle, strict=True):
+        assert text.startswith(name)
+        assert "so it does nothing" in text
 
 
 def test_a_finished_run_is_shown_where_nothing_can_be_written(copied):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bires import rules
 from bires.agents import registry
+from bires.planning import mve
+from bires.planning import registry as planners
+from bires.planning.base import PlannerSpec
+from bires.rules import Rule
+from bires.settings import grid
 from bires.settings.config import Config, default_of, flag
 
 RATES = ("lr", "actor_lr", "critic_lr")
 """Learning rates without which nothing is learned; that of SAC's α may be 0."""
+LEARNED = ("model_scale", "model_noise", "ensemble")
+"""Settings of learned models."""
+FORWARD = ("forward_successor", "fresh_action")
+"""Settings of the forward term."""
 
 
 def doubts(config: Config) -> Iterator[str]:
@@ -18,19 +27,56 @@ def doubts(config: Config) -> Iterator[str]:
     if config.batch > held:
         limit = "replay" if config.replay <= config.steps else "steps"
         yield f"--batch {config.batch} is more than --{limit} {held}: a batch always has some transitions twice or more"
-    named = (rules.get(name) for name in config.rule)
-    used = list(named) or [rules.get(registry.algorithm(name).rule) for name in config.algorithm]
-    if len(config.eta) > 1 and not any(rule.weighted for rule in used):
-        yield "--eta was given several values, but no rule here reads η: they make no members; see `bires list rules`"
     for name in RATES:
         if 0.0 in config.own.get(name, ()):
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"
-    if config.own["model"] == "oracle" and config.own["model_noise"] != "none":
-        yield "--model-noise was given with --model oracle, so it does nothing; it is for --model learned"
-    if not (config.planner or any(registry.algorithm(name).planner for name in config.algorithm)):
-        for one in config.planner_settings:
-            if config.own[one.name] != default_of(one, config.sight):
-                yield (
-                    f"{flag(one.name)} was given, but no algorithm here has a planner, so it does nothing; see "
-                    "`bires list planners` and --planner"
-                )
+    known = [registry.algorithm(name) for name in config.algorithm]
+    named = map(planners.named, config.planner or [one.planner for one in known])
+    specs = [planners.planner(name) for name in named if name is not None]
+    real = [rules.get(name) for name in config.rule or [one.rule for one in known]]
+    yield from doubts_of_rules(config, real, [rules.get(spec.rule) for spec in specs if spec.rule])
+    yield from doubts_of_planners(config, specs)
+
+
+def doubts_of_rules(config: Config, real: Sequence[Rule], imagined: Sequence[Rule]) -> Iterator[str]:
+    """What the rules of these members do not read; ``imagined``: those of their planners."""
+    if not any(rule.weighted for rule in real):
+        if len(config.eta) > 1:
+            yield (
+                "--eta was given several values, but no rule here reads η: they make no members; see `bires list rules`"
+            )
+        if config.eta_end:
+            yield "--eta-end was given, but no rule here reads η, so it does nothing; see `bires list rules`"
+    if not any(rule.pushes for rule in (*real, *imagined)):
+        for name in given(config, FORWARD):
+            yield f"{flag(name)} was given, but no rule here has a forward term, so it does nothing"
+
+
+def doubts_of_planners(config: Config, specs: Sequence[PlannerSpec]) -> Iterator[str]:
+    """What the planners of these members do not read."""
+    there = given(config, [one.name for one in config.planner_settings])
+    if not specs:
+        for name in there:
+            yield (
+                f"{flag(name)} was given, but no algorithm here has a planner, so it does nothing; see `bires list "
+                "planners` and --planner"
+            )
+        return
+    kinds = [kind for name in config.algorithm for kind in grid.kinds_of(config, registry.algorithm(name))]
+    columns = zip(config.planned, zip(*(kind.planning for kind in kinds), strict=True), strict=True)
+    idle = {name for name, values in columns if set(values) == {None}}
+    if config.own["model"] == "learned":
+        idle.discard("horizon")  # up to which the errors of models are measured, too
+    if not any(spec.kind.slope is mve.slope for spec in specs):
+        idle.add("mve_loss")
+    for name in there:
+        if name in idle:
+            yield f"{flag(name)} was given, but no planner here reads it, so it does nothing"
+        elif name in LEARNED and config.own["model"] == "oracle":
+            yield f"{flag(name)} was given with --model oracle, so it does nothing; it is for --model learned"
+
+
+def given(config: Config, names: Sequence[str]) -> list[str]:
+    """Those of some settings of the agent or of planners that are not the default."""
+    defaults = {one.name: default_of(one, config.sight) for one in config.own_settings if one.name in names}
+    return [name for name, usual in defaults.items() if config.own[name] != usual]
