@@ -17,7 +17,7 @@ from bires.cli.groups import GROUPS, with_groups
 from bires.cli.output import Output
 from bires.cli.training import Compare, Train, Tune
 from bires.errors import UserError
-from bires.machine.hardware import free_memory
+from bires.machine.memory import free_memory
 from bires.population.sizes import require_room
 from bires.settings.config import Config
 from bires.settings.doubts import doubts

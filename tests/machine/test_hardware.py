@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bires.machine import hardware
+from bires.machine.memory import free_memory
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.plan import make_plan
@@ -71,11 +72,11 @@ def test_a_memory_holds_the_cohorts_of_its_device():
 
 
 def test_a_containers_limit_is_seen(tmp_path):
-    free = hardware.free_memory(tmp_path / "none")
+    free = free_memory(tmp_path / "none")
     assert free > 10**8
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("70000000\n")
     (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 20000000\n")
-    assert hardware.free_memory(tmp_path) == pytest.approx(free, rel=0.2)
+    assert free_memory(tmp_path) == pytest.approx(free, rel=0.2)
     (tmp_path / "memory.max").write_text("100000000\n")
-    assert hardware.free_memory(tmp_path) == 50_000_000
+    assert free_memory(tmp_path) == 50_000_000

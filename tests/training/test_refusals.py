@@ -3,7 +3,7 @@
 import pytest
 
 import bires
-from bires.machine import hardware
+from bires.machine import hardware, memory
 from bires.settings.doubts import doubts
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
@@ -27,7 +27,7 @@ def test_no_more_workers_than_are_useful_are_started(quick):
 def test_workers_are_counted_as_memory(quick, monkeypatch):
     quick.pop("quiet")
     plan = make_plan(make_config("pendulum-swingup", quick | {"seeds": 2}), Options(workers=2))
-    monkeypatch.setattr(hardware, "free_memory", lambda: 200_000_000)
+    monkeypatch.setattr(memory, "free_memory", lambda: 200_000_000)
     with pytest.raises(bires.UserError, match=r"2 environment workers .* need about 0\.3. GB .*--workers 0"):
         plan.require_memory()
 

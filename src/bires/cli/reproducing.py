@@ -15,7 +15,7 @@ from bires.analysis.report.content import Judged
 from bires.cli.output import Interrupted, Output
 from bires.machine import terminal
 from bires.machine.columns import WIDE, Column, Look, fitted
-from bires.machine.hardware import gigabytes
+from bires.machine.memory import gigabytes
 from bires.settings.options import Stopped
 from bires.studies import reproducing
 from bires.studies.estimate import Cost, costs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bires.errors import UserError
-from bires.machine.hardware import free_memory, gigabytes
+from bires.machine.memory import free_memory, gigabytes
 from bires.planning.models import SCALES
 from bires.settings.config import Config
 from bires.types import Space

@@ -20,7 +20,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from bires.machine.hardware import free_memory
+from bires.machine.memory import free_memory
 
 KEPT = 2
 FORMAT = 1

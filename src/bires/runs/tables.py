@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from bires.errors import UserError
-from bires.machine.hardware import free_memory
+from bires.machine.memory import free_memory
 from bires.machine.terminal import printable
 
 MEMORY_PER_BYTE = 20

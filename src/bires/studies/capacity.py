@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from bires.errors import UserError
 from bires.machine import hardware, mps
+from bires.machine.memory import free_memory
 
 
 @dataclass(frozen=True)
@@ -58,4 +59,4 @@ def look_at_machine() -> Machine:
         raise UserError(f"JAX does not start on this machine; `bires doctor` shows more. The error was:\n{done.stderr}")
     platform, memory = json.loads(done.stdout.splitlines()[-1])
     variables = (mps.environment() or {}) if platform == "gpu" else {}
-    return Machine(platform, hardware.cores(), memory or hardware.free_memory(), variables)
+    return Machine(platform, hardware.cores(), memory or free_memory(), variables)

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from bires.envs.tasks import SUITE, has_suite
 from bires.machine import hardware, mps
+from bires.machine.memory import free_memory
 from bires.tools import video
 from bires.tools.diagnoses import Diagnosis, State, examined, show
 
@@ -145,7 +146,7 @@ def cpu_quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> float | None:
 
 def room() -> Iterator[Diagnosis]:
     """Memory, disk and what worker processes share."""
-    free = hardware.free_memory()  # what a container may have counts
+    free = free_memory()  # what a container may have counts
     found = f"{free / GIGABYTE:.1f} of {psutil.virtual_memory().total / GIGABYTE:.1f} GB free"
     short = free < GIGABYTE
     yield Diagnosis("memory", "broken" if short else "ok", found, "close other programs" if short else "")

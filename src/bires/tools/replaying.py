@@ -16,7 +16,7 @@ import numpy as np
 from bires.envs.adapter import Environment
 from bires.envs.slots import TRAIN, episode_seed
 from bires.errors import UserError
-from bires.machine.hardware import free_memory, gigabytes
+from bires.machine.memory import free_memory, gigabytes
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run

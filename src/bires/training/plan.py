@@ -23,6 +23,7 @@ from bires.envs.timing import step_seconds
 from bires.errors import UserError, unknown
 from bires.machine import hardware, mps
 from bires.machine.hardware import Placement
+from bires.machine.memory import gigabytes, require_memory, require_worker_memory
 from bires.planning.fitting import columns as model_columns
 from bires.population.program import Program, make_program, work
 from bires.population.sizes import batch_bytes
@@ -120,11 +121,11 @@ class Plan:
         """The bytes that are free where the population is to be, or a refusal that says what would fit."""
         total, replay = self.memory()
         if self.kept and self.placement.platform != "cpu":  # physics states stay on the host
-            hardware.require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
+            require_memory(jax.devices("cpu")[0], self.kept, self.kept, self.capacity)
         share = self.placement.largest_share
         first = self.placement.devices[0]
-        hardware.require_worker_memory(self.workers, total if self.placement.platform == "cpu" else self.kept)
-        return hardware.require_memory(first, int(share * total), int(share * replay), self.capacity)
+        require_worker_memory(self.workers, total if self.placement.platform == "cpu" else self.kept)
+        return require_memory(first, int(share * total), int(share * replay), self.capacity)
 
     def describe(self) -> str:
         """A line about the run and one about its memory, once it is certain that it fits."""
@@ -135,8 +136,8 @@ class Plan:
             f"{number(self.placement.cohorts, 'cohort')} on {self.placement.platform}"
             f"{', each a process' if self.processes else ''}, {self.workers or 'no'} environment "
             f"worker{'' if self.workers == 1 else 's'}\nmemory: replay "
-            f"{hardware.gigabytes(replay)} + learners {hardware.gigabytes(total - replay)} of "
-            f"{hardware.gigabytes(free)} free"
+            f"{gigabytes(replay)} + learners {gigabytes(total - replay)} of "
+            f"{gigabytes(free)} free"
         )
 
 
