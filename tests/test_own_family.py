@@ -14,8 +14,8 @@ from bires.agents.networks import choices, init_choices
 from bires.analysis import scores
 from bires.analysis.curves import collect
 from bires.cli import main
-from bires.envs.adapter import recipe
 from bires.envs.families import FAMILIES
+from bires.envs.recipe import recipe
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces, wrappers
 
 import bires
-from bires.envs.adapter import recipe
+from bires.envs.recipe import recipe
 from bires.errors import UserError
 from bires.settings.keywords import make_config
 from tests.helpers import command, typed, values_of

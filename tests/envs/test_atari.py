@@ -13,7 +13,7 @@ import pytest
 import bires
 from bires.agents.networks import choices, init_choices
 from bires.envs import atari
-from bires.envs.adapter import recipe
+from bires.envs.recipe import recipe
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.settings.recipes import recipe_of

@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 
 import bires
-from bires.envs.adapter import recipe
+from bires.envs.recipe import recipe
 from tests.helpers import QUICK
 
 

@@ -13,9 +13,9 @@ import pytest
 from gymnasium import wrappers
 
 from bires.envs import tasks
-from bires.envs.adapter import recipe
 from bires.envs.helpers import Worker
 from bires.envs.pool import Pool, memory
+from bires.envs.recipe import recipe
 from bires.envs.slots import ACTIVE, FAILED, IDLE, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space

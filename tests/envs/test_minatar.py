@@ -8,7 +8,7 @@ import pytest
 
 import bires
 from bires.envs import minatar
-from bires.envs.adapter import probe, recipe
+from bires.envs.recipe import probe, recipe
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue

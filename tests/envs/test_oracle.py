@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bires.envs import tasks
-from bires.envs.adapter import recipe
 from bires.envs.oracle import check
 from bires.envs.pool import OracleNeeds, Pool
+from bires.envs.recipe import recipe
 from bires.envs.slots import TRAIN, Start
 from bires.errors import UserError
 from tests import environments  # noqa: F401

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bires.envs.adapter import recipe
 from bires.envs.limits import LIMIT
+from bires.envs.recipe import recipe
 from bires.envs.repeating import repeats
 from tests.helpers import PROBE, typed
 

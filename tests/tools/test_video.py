@@ -13,7 +13,7 @@ from PIL import Image, ImageSequence
 
 import bires
 from bires.cli import main
-from bires.envs.adapter import recipe
+from bires.envs.recipe import recipe
 from bires.envs.render import Film
 from bires.errors import UserError
 from bires.tools import playing, video

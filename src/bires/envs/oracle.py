@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import Environment, Recipe
+from bires.envs.adapter import Environment
 from bires.envs.physics import inexact, missing
+from bires.envs.recipe import Recipe
 from bires.envs.slots import Layout, require_finite
 from bires.errors import UserError
 from bires.types import Space

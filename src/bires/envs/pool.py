@@ -14,9 +14,9 @@ from typing import IO
 
 import numpy as np
 
-from bires.envs.adapter import Recipe
 from bires.envs.helpers import LOST, QUESTIONS, StepThread, Worker, split
 from bires.envs.oracle import Oracle, Questions
+from bires.envs.recipe import Recipe
 from bires.envs.slots import ACTIVE, FAILED, Layout, Slots, Start
 from bires.envs.worker import send, shared
 from bires.errors import UserError

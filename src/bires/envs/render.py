@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import Environment, Recipe
+from bires.envs.adapter import Environment
+from bires.envs.recipe import Recipe
 from bires.errors import UserError
 
 FPS = 30

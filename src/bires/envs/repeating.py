@@ -6,7 +6,8 @@ from contextlib import closing
 
 import numpy as np
 
-from bires.envs.adapter import Environment, Recipe
+from bires.envs.adapter import Environment
+from bires.envs.recipe import Recipe
 from bires.envs.tasks import SHORT
 
 STEPS = 10

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bires.envs.adapter import Environment, Recipe
+from bires.envs.adapter import Environment
+from bires.envs.recipe import Recipe
 from bires.types import Space
 
 IDLE, ACTIVE, FAILED = 0, 1, 2

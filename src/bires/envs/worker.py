@@ -14,8 +14,8 @@ import struct
 import sys
 from typing import Any
 
-from bires.envs.adapter import Recipe
 from bires.envs.oracle import Oracle, Questions
+from bires.envs.recipe import Recipe
 from bires.envs.slots import Layout, SharedArrays, Slots, Start
 from bires.types import Space
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from bires.agents import registry
 from bires.agents.base import AgentSpec
-from bires.envs import adapter, families, tasks
+from bires.envs import families, tasks
+from bires.envs.recipe import probe, recipe
 from bires.errors import UserError
 from bires.settings import grid
 from bires.settings.config import Config
@@ -73,7 +74,7 @@ def agent_for(task: str, kwargs: Mapping[str, Any] | None = None) -> AgentSpec:
     if families.family_of(task) is not None:
         return next(spec for spec in specs if "pixels" in spec.run)
     try:
-        space = adapter.probe(adapter.recipe(task, "modern", kwargs=kwargs))
+        space = probe(recipe(task, "modern", kwargs=kwargs))
     except UserError:
         return specs[0]
     actions = "continuous" if space.choices is None else "discrete"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bires.envs.adapter import Recipe, recipe
 from bires.envs.families import family_of
+from bires.envs.recipe import Recipe, recipe
 from bires.errors import unknown
 from bires.settings.config import Config, settled_own
 

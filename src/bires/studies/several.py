@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from bires.envs.adapter import probe
+from bires.envs.recipe import probe
 from bires.errors import UserError
 from bires.population.program import require_actions
 from bires.runs.trust import remember

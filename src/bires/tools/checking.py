@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from bires.agents import registry
-from bires.envs import adapter, limits, oracle, repeating
-from bires.envs.adapter import Environment, Protocol, Recipe
+from bires.envs import limits, oracle, repeating
+from bires.envs import recipe as recipes
+from bires.envs.adapter import Environment, Protocol
 from bires.envs.pool import Pool
+from bires.envs.recipe import Recipe
 from bires.envs.slots import TRAIN, Start, episode_seed, require_finite
 from bires.errors import UserError
 from bires.machine.terminal import counted
@@ -51,7 +53,7 @@ def diagnoses(
     ``settings`` are those of the task's family that are not its defaults.
     """
     own = family_values(task, settings or {})
-    recipe = adapter.recipe(task, protocol, own, kwargs)
+    recipe = recipes.recipe(task, protocol, own, kwargs)
     with closing(recipe.build()) as environment:
         yield Diagnosis("task", "ok", ", ".join([recipe.id, *(f"{name} {value}" for name, value in own.items())]))
         trial = RandomSteps()

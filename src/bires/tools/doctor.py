@@ -69,7 +69,7 @@ def versions() -> Iterator[Diagnosis]:
 
 def simulator() -> Iterator[Diagnosis]:
     """One step of a DMControl task, or of one of MuJoCo's where DMControl is not installed."""
-    from bires.envs.adapter import recipe
+    from bires.envs.recipe import recipe
 
     there = has_suite()
     if not there:

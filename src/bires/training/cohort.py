@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from bires.agents.base import Hyper
-from bires.envs.adapter import Recipe
 from bires.envs.pool import Pool
+from bires.envs.recipe import Recipe
 from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.planning import fitting as training

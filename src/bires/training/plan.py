@@ -15,9 +15,9 @@ from typing import Any, get_args
 import jax
 import numpy as np
 
-from bires.envs.adapter import Recipe
 from bires.envs.limits import LIMIT
 from bires.envs.oracle import check
+from bires.envs.recipe import Recipe
 from bires.envs.repeating import repeats
 from bires.envs.timing import step_seconds
 from bires.errors import UserError, unknown

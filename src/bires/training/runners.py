@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bires.envs.adapter import Recipe
+from bires.envs.recipe import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.machine.helper import MAY_FINISH

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bires.envs.adapter import Recipe, probe, recipe
 from bires.envs.oracle import Oracle, Questions, check
+from bires.envs.recipe import Recipe, probe, recipe
 from bires.envs.slots import Layout
 from bires.machine import hardware
 from bires.planning import models as network

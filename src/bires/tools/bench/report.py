@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bires.agents import registry
-from bires.envs.adapter import probe, recipe
+from bires.envs.recipe import probe, recipe
 from bires.errors import UserError
 from bires.machine import hardware
 from bires.rules import RULES
