@@ -13,9 +13,9 @@ from bires import rules
 from bires.agents import ddpg, sac, td3
 from bires.agents.base import Hyper, Second
 from bires.agents.networks import Critic, Dense, actor, critic
+from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.recipe import recipe
-from bires.envs.slots import Layout
 from bires.rules import RULES
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped

@@ -14,7 +14,8 @@ from gymnasium import wrappers
 
 from bires.envs import tasks
 from bires.envs.helpers import Worker
-from bires.envs.pool import Pool, memory
+from bires.envs.memory import memory
+from bires.envs.pool import Pool
 from bires.envs.recipe import recipe
 from bires.envs.slots import ACTIVE, FAILED, IDLE, TRAIN, Start, episode_seed
 from bires.errors import UserError

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from bires.envs.adapter import Environment
+from bires.envs.memory import Layout
 from bires.envs.physics import inexact, missing
 from bires.envs.recipe import Recipe
-from bires.envs.slots import Layout, require_finite
+from bires.envs.slots import require_finite
 from bires.errors import UserError
 from bires.types import Space
 

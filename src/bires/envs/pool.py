@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import IO
 
 import numpy as np
 
+from bires.envs.actions import ActionLog
 from bires.envs.helpers import LOST, QUESTIONS, StepThread, Worker, split
+from bires.envs.memory import Layout, memory
 from bires.envs.oracle import Oracle, Questions
 from bires.envs.recipe import Recipe
-from bires.envs.slots import ACTIVE, FAILED, Layout, Slots, Start
+from bires.envs.slots import ACTIVE, FAILED, Slots, Start
 from bires.envs.worker import send, shared
 from bires.errors import UserError
 from bires.machine.processes import ending
@@ -268,62 +265,9 @@ class Pool:
         slots.failures.clear()
 
 
-def memory(size: int, shared: Path = Path("/dev/shm")) -> IO[bytes]:
-    """A file without a name, in memory where there is room (containers often have 64 MB of that), else on the disk."""
-    for folder in [shared, None] if shared.is_dir() else [None]:
-        with ExitStack() as opened:
-            try:
-                file = opened.enter_context(tempfile.TemporaryFile(dir=folder))
-                if hasattr(os, "posix_fallocate"):  # one that only seems to be there ends the process that uses it
-                    os.posix_fallocate(file.fileno(), 0, size)
-                else:
-                    file.truncate(size)
-                opened.pop_all()
-                return file
-            except OSError as error:
-                problem = error
-    raise UserError(
-        f"The environments share {size / 1e6:.0f} MB of memory, for which neither {shared} nor {tempfile.gettempdir()} "
-        f"has room ({problem.strerror}). Enlarge one (docker run --shm-size …), or train fewer members at once."
-    )
-
-
 @dataclass(frozen=True)
 class OracleNeeds:
     """What the oracle takes: the size of a physics state, and how many questions may be asked at once."""
 
     physics: int
     rows: int
-
-
-class ActionLog:
-    """The actions of every slot since its episode began."""
-
-    def __init__(self, slots: int, action: int) -> None:
-        self._actions = np.zeros((slots, 1024, action), np.float32)
-        self._length = np.zeros(slots, int)
-
-    def record(self, slots: np.ndarray, actions: np.ndarray) -> None:
-        if slots.size == 0:
-            return
-        if self._length[slots].max() == self._actions.shape[1]:
-            self._grow()
-        self._actions[slots, self._length[slots]] = actions[slots]
-        self._length[slots] += 1
-
-    def _grow(self) -> None:
-        self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
-
-    def forget(self, slots: np.ndarray) -> None:
-        self._length[slots] = 0
-
-    def restart(self, start: Start) -> None:
-        count = len(start.actions)
-        while count > self._actions.shape[1]:
-            self._grow()
-        self._actions[start.slot, :count] = np.asarray(start.actions, np.float32).reshape(count, self._actions.shape[2])
-        self._length[start.slot] = count
-
-    def actions(self, slot: int) -> list[list[float]]:
-        recorded: list[list[float]] = self._actions[slot, : self._length[slot]].tolist()
-        return recorded

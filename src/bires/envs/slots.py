@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bires.envs.adapter import Environment
+from bires.envs.memory import Layout
 from bires.envs.recipe import Recipe
 from bires.types import Space
 
@@ -45,21 +46,6 @@ class Start:
     actions: Sequence[Sequence[float]] = field(default_factory=tuple)
     evaluation: int = 0
     """The number of the evaluation that the episode belongs to; 0 in training."""
-
-
-class Layout:
-    """Arrays one after another on a buffer; without a buffer, only their size."""
-
-    def __init__(self, buffer: Any = None) -> None:
-        self._buffer = buffer
-        self.nbytes = 0
-
-    def take(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        offset, size = self.nbytes, int(np.prod(shape)) * np.dtype(dtype).itemsize
-        self.nbytes += -(-max(size, 1) // 64) * 64
-        if self._buffer is None:
-            return np.broadcast_to(np.zeros((), dtype), shape)
-        return np.ndarray(shape, dtype, self._buffer, offset)
 
 
 def report_width(space: Space) -> int:

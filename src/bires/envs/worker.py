@@ -14,9 +14,10 @@ import struct
 import sys
 from typing import Any
 
+from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions
 from bires.envs.recipe import Recipe
-from bires.envs.slots import Layout, SharedArrays, Slots, Start
+from bires.envs.slots import SharedArrays, Slots, Start
 from bires.types import Space
 
 LENGTH = struct.Struct("<I")

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.recipe import Recipe, probe, recipe
-from bires.envs.slots import Layout
 from bires.machine import hardware
 from bires.planning import models as network
 from bires.planning.fitting import HELD_OUT
