@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bires.analysis.curves import labelled, number_of
+from bires.analysis.labels import labelled, number_of
 from bires.analysis.names import file_name
 from bires.errors import UserError
 from bires.runs.run import Run

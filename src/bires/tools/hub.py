@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bires.analysis import scores, statistics
-from bires.analysis.curves import collect, labelled
+from bires.analysis.curves import collect
 from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate, estimate
+from bires.analysis.labels import labelled
 from bires.errors import UserError
 from bires.machine.terminal import counted, printable
 from bires.runs.folder import write_whole
