@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from bires.analysis import figures
+from bires.analysis import bars, figures
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
 from bires.analysis.names import file_name
@@ -63,7 +63,7 @@ def test_names_are_no_mathematics_and_fit(tmp_path, drawn):
     (panel,) = collect([make_run(tmp_path / "a", changed(PAIR, task=name))])
     figures.save_curves([panel], tmp_path / "curves.png", tmp_path / "curves.svg", tmp_path / "curves.pdf")
     gains = [(name, Estimate(0.5, 0.2, 0.9)), (f"{name}2", Estimate(-0.5, -0.9, 3.0))]
-    figures.save_bars([panel], gains, gains, name, tmp_path / "bars.png")
+    bars.save_bars([panel], gains, gains, name, tmp_path / "bars.png")
     for figure in drawn:
         high = figure.get_size_inches()[1]
         assert all(ax.get_position().height * high > 1.5 for ax in figure.axes)
@@ -90,7 +90,7 @@ def test_names_of_files_lead_nowhere_else(name, file):
 )
 def test_bars_say_where_their_axis_is_logarithmic(gain, says, tmp_path, drawn):
     panels = collect([make_run(tmp_path / "a", PAIR)])
-    figures.save_bars(panels, [("a", gain)], [("a", gain)], "x", tmp_path / "bars.png")
+    bars.save_bars(panels, [("a", gain)], [("a", gain)], "x", tmp_path / "bars.png")
     assert drawn[0].axes[1].get_ylabel() == f"improvement of the AUC{says}"
     ticks = [text.get_text() for text in drawn[0].axes[1].get_yticklabels()]
     assert len(set(ticks)) == len(ticks) > 2
@@ -128,5 +128,5 @@ def test_the_best_eta_is_drawn_where_several_were_tried_beside_none(tmp_path):
 def test_an_effect_without_an_interval_has_no_bar(tmp_path, drawn):
     panels = collect([make_run(tmp_path / "run", PAIR)])
     known, unknown = Estimate(0.1, 0.0, 0.2), Estimate(0.1, float("nan"), float("nan"))
-    figures.save_effects(panels, [("a", known, [0.1]), ("b", unknown, [0.1])], tmp_path / "effects.png")
+    bars.save_effects(panels, [("a", known, [0.1]), ("b", unknown, [0.1])], tmp_path / "effects.png")
     assert [len(ax.containers) for ax in drawn[0].axes] == [1]

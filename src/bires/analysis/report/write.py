@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bires.analysis import figures, summary
+from bires.analysis import bars, figures, summary
 from bires.analysis.curves import Panel
 from bires.analysis.intervals import Estimate
 from bires.analysis.names import file_name
@@ -139,16 +139,16 @@ def draw(found: Found, out: Path) -> list[Path]:
     else:
         written = figures.save_curves(panels, *paths("curves"))
     if len(gains) > MANY_KINDS:
-        return written + figures.save_effects(panels, effects(found), *paths("effects"))
+        return written + bars.save_effects(panels, effects(found), *paths("effects"))
     for label, rows in gains.items():
         name = "auc" if len(gains) == 1 else f"auc-{file_name(label)}"
         differences = [(row.task, row.difference) for row in rows if row.difference]
         ratios = [(row.task, row.improvement) for row in rows if row.improvement]
-        written += figures.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))
+        written += bars.save_bars(panels, differences, ratios, f"{label} over its baseline", *paths(name))
     return written
 
 
-def effects(found: Found) -> list[figures.Effect]:
+def effects(found: Found) -> list[bars.Effect]:
     """Every kind that has a baseline, over all tasks; or over each group of them that may not be counted together."""
     together = groups(found.panels)
     titles = {name: {panel.title for panel in panels} for name, panels in together.items()}
