@@ -22,7 +22,8 @@ def drawn(monkeypatch):
         kept.append(figure)
         return save(figure, *rest)
 
-    monkeypatch.setattr(figures, "save", keep)
+    for module in (figures, bars):
+        monkeypatch.setattr(module, "save", keep)
     return kept
 
 
