@@ -14,8 +14,9 @@ from bires.cli.settings_page import page
 from bires.envs.families import FAMILIES
 from bires.planning import registry as planners
 from bires.rules import ONLINE, RULES, SUMMARIES, TARGET, Delta, Rule, equation
-from bires.settings.config import Config, flag
+from bires.settings.config import Config
 from bires.settings.tables import shown, tables
+from bires.settings.values import flag
 
 DOCS = Path(__file__).parents[2] / "docs"
 

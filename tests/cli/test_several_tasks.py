@@ -13,7 +13,7 @@ import pytest
 
 import bires
 from bires.cli.flags import one_task_each
-from bires.settings.config import flag
+from bires.settings.values import flag
 from tests.helpers import contents, typed
 
 TASKS = ("Pendulum-v1", "InvertedPendulum-v5")

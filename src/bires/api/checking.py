@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bires.api.spelling import as_typed, in_python
 from bires.runs.tables import Table
 from bires.settings import config as configs
+from bires.settings.values import proper
 from bires.tools.checking import diagnoses
 
 
@@ -30,7 +31,7 @@ def check(
     family, such as ``sticky=0.5`` of MinAtar. The environment takes up to 2,000 random
     steps. A task that is not known, cannot be built or in which no agent can act is a `bires.UserError`.
     """
-    way = configs.proper("protocol", protocol, Literal["modern", "paper"])
-    configs.proper("task", task, str)
+    way = proper("protocol", protocol, Literal["modern", "paper"])
+    proper("task", task, str)
     rows = [asdict(one) for one in diagnoses(task, way, configs.settled("env_kwargs", env_kwargs or {}), settings)]
     return Table({name: [in_python(row[name]) for row in rows] for name in rows[0]})

@@ -17,9 +17,9 @@ from bires.errors import UserError, unknown
 from bires.runs import run as reading
 from bires.runs.policies import Policy, saved_policy
 from bires.runs.tables import Table
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.options import Source, Target
+from bires.settings.values import proper, several
 from bires.studies import reporting
 from bires.tools import evaluating, exporting
 from bires.tools import video as filming
@@ -46,7 +46,7 @@ def one_member(members: Table, columns: Mapping[str, Any]) -> int:
         if name not in table:
             raise unknown("column", name, table, "")
         numbers = np.issubdtype(table[name].dtype, np.number)
-        wanted = configs.proper(name, value, float) if numbers else value
+        wanted = proper(name, value, float) if numbers else value
         chosen &= np.isclose(table[name], wanted) if numbers else table[name] == wanted
     if chosen.sum() == 1:
         return int(table["member"][chosen][0])
@@ -199,7 +199,7 @@ def evaluate(
     noise. ``workers`` are environment processes (0: none, None: chosen by size). A member whose environment raises has
     no row. ``trust``: see `load`.
     """
-    chosen = () if member is None else tuple(configs.several(member))
+    chosen = () if member is None else tuple(several(member))
     if member is not None and not chosen:
         raise UserError("member was given no number; accepted: one or several, or None for all of them.")
     return evaluating.evaluate_run(Run(run, trust), episodes, chosen, workers).table
@@ -254,7 +254,7 @@ def play(
     ``trust``: see `load`.
     """
     where = Run(run, trust)
-    number, which = configs.proper("episode", episode, int), configs.proper("member", member, int)
+    number, which = proper("episode", episode, int), proper("member", member, int)
     if number < 0:
         raise UserError(f"--episode was given {episode}; accepted: whole numbers from 0.")
     default = where.path / f"member-{which}.{'mp4' if filming.has_ffmpeg() else 'gif'}"
@@ -280,11 +280,11 @@ def export(
     the member's policy plays; with ``source="replay"`` those of its training that its replay holds. The last two take
     one run. ``trust``: see `load`.
     """
-    configs.proper("to", to, Target)
+    proper("to", to, Target)
     where = None if out is None else folder("out", out)
-    configs.proper("source", source, Source)
-    count = None if episodes is None else configs.proper("episodes", episodes, int)
-    request = exporting.ExportRequest(to, where, project, configs.proper("member", member, int), count, source)
+    proper("source", source, Source)
+    count = None if episodes is None else proper("episodes", episodes, int)
+    request = exporting.ExportRequest(to, where, project, proper("member", member, int), count, source)
     return exporting.export(opened(runs, trust), request).path
 
 

@@ -16,8 +16,8 @@ from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.api.training import make_options
 from bires.runs.tables import Table
-from bires.settings import config as configs
 from bires.settings.options import Cohorts, Options
+from bires.settings.values import proper, several
 from bires.studies import reporting, reproducing
 from bires.studies.reproducing import Request
 from bires.studies.study import Scale
@@ -72,13 +72,13 @@ def reproduce(
     then on.
     """
     given = {"seeds": seeds, "steps": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
-    settings: dict[str, Any] = {k: configs.proper(k, v, int) for k, v in given.items() if v is not None}
+    settings: dict[str, Any] = {k: proper(k, v, int) for k, v in given.items() if v is not None}
     if protocol is not None:
-        settings["protocol"] = configs.proper("protocol", protocol, Literal["paper", "modern"])
+        settings["protocol"] = proper("protocol", protocol, Literal["paper", "modern"])
     request = Request(
         study,
-        configs.proper("scale", scale, Scale),
-        tuple(configs.several(task)),
+        proper("scale", scale, Scale),
+        tuple(several(task)),
         settings,
         None if out is None else folder("out", out),
         at_once,

@@ -23,6 +23,7 @@ from bires.settings.comparison import compared, require_two
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Stopped, Viewer, require_every
+from bires.settings.values import proper
 from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
@@ -156,7 +157,7 @@ def resume(
     where = folder("path", path)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
-        lengthen(where, configs.proper("steps", steps, int), trust)
+        lengthen(where, proper("steps", steps, int), trust)
     return carried_out(reading.Run(where, trust).config, where, options, quiet, log)
 
 
@@ -169,15 +170,15 @@ def make_options(
     callback: Callback | str | None,
 ) -> Options:
     """How a run is carried out, checked."""
-    processes = None if workers is None else configs.proper("workers", workers, int)
+    processes = None if workers is None else proper("workers", workers, int)
     if processes is not None and processes < 0:
         raise UserError(f"--workers was given {workers}; accepted: whole numbers from 0, or None to choose by size.")
-    minutes = configs.proper("checkpoint_minutes", checkpoint_minutes, float)
+    minutes = proper("checkpoint_minutes", checkpoint_minutes, float)
     called = load_callback(callback) if isinstance(callback, str) else callback
     if called is not None and not callable(called):
         raise UserError(f"--callback was given {callback!r}; accepted: a function of one argument, or MODULE:FUNCTION.")
-    every = require_every(None if keep_every is None else configs.proper("keep_every", keep_every, int))
-    where = configs.proper("cohorts", cohorts, Cohorts)
+    every = require_every(None if keep_every is None else proper("keep_every", keep_every, int))
+    where = proper("cohorts", cohorts, Cohorts)
     return Options(processes, where, minutes, keep_going, keep_every=every, callback=called)
 
 

@@ -10,11 +10,11 @@ from bires.api.keywords import Settings, Whole, given, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed
 from bires.api.training import carried_out, make_options
-from bires.settings import config as configs
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Viewer
 from bires.settings.searching import Search, searched
 from bires.settings.tuning import ranges_of
+from bires.settings.values import proper
 from bires.training.callbacks import Callback
 
 Limits = tuple[float, float] | tuple[float, float, Literal["log", "linear"]]
@@ -57,9 +57,9 @@ def tune(
     asked = given(settings)
     search = Search(
         ranges_of(ranges or {}),
-        configs.proper("trials", trials, int),
-        configs.proper("halvings", halvings, int),
-        configs.proper("search_seed", search_seed, int),
+        proper("trials", trials, int),
+        proper("halvings", halvings, int),
+        proper("search_seed", search_seed, int),
     )
     seeded = asked if "seed" in asked else {"seeds": 3, **asked}
     config = searched(make_config(task, seeded), search, asked)

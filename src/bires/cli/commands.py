@@ -17,7 +17,8 @@ from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, Mayb
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.errors import UserError, unknown
-from bires.settings.config import Whole, types
+from bires.settings.config import types
+from bires.settings.values import Whole
 
 TRAINING = (["train"], ["compare"], ["tune"])
 KEEPING = ("resume", "evaluate", "play", "report", "export")

@@ -10,8 +10,9 @@ from bires.envs.families import family_of
 from bires.errors import UserError
 from bires.settings.arguments import arguments
 from bires.settings.comparison import compared, default_algorithm
-from bires.settings.config import Config, family_settings, flag, refuse_foreign, require_one, types
+from bires.settings.config import Config, family_settings, refuse_foreign, types
 from bires.settings.foreign import ELSEWHERE
+from bires.settings.values import flag, require_one
 from bires.types import Setting, Sight, accepted
 
 

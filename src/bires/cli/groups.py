@@ -15,8 +15,9 @@ import tyro
 
 from bires.cli.flags import Selection, typed
 from bires.cli.output import Output
-from bires.settings.config import Config, Number, Omitted, OmittedValues, Whole
+from bires.settings.config import Config
 from bires.settings.tables import field_docstrings
+from bires.settings.values import Number, Omitted, OmittedValues, Whole
 from bires.types import Setting, Sight
 
 

@@ -12,8 +12,8 @@ from bires.envs.minatar import CHANNELS
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.planning.registry import PLANNERS
 from bires.rules import RULES, SUMMARIES, equation
-from bires.settings.config import flag
 from bires.settings.tables import SettingRow, tables
+from bires.settings.values import flag
 from bires.studies.records import STUDIES
 
 

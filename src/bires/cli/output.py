@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from bires.settings.config import Whole
 from bires.settings.options import Cohorts, Options, Viewer, require_every
+from bires.settings.values import Whole
 
 
 def metavar(text: str) -> Any:

@@ -14,8 +14,8 @@ import tyro
 from bires.cli.output import MaybePath, MaybeWhole, Trust
 from bires.envs.adapter import Protocol
 from bires.settings.arguments import Arguments
-from bires.settings.config import Whole
 from bires.settings.options import Source, Target
+from bires.settings.values import Whole
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from bires.cli.output import (
     RunOptions,
     Trust,
 )
-from bires.settings.config import Config, Whole
+from bires.settings.config import Config
+from bires.settings.values import Whole
 
 if TYPE_CHECKING:
     from bires.runs.run import Run

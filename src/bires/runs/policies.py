@@ -22,11 +22,11 @@ from bires.population.program import make_program
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.deploying import Deployed, deployed, read, save
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.recipes import recipe_of
 from bires.settings.validation import validate
+from bires.settings.values import proper
 
 Actor = Callable[[np.ndarray], np.ndarray]
 """A batch of observations → noise-free actions for an environment's `step`."""
@@ -107,7 +107,7 @@ def load_learner(config: Config, member: int, checkpoint: Checkpoint) -> tuple[E
     """The task's environment, a member's learner, and how it acts without noise."""
     validate(config)
     members = grid.members(config)
-    if not 0 <= configs.proper("member", member, int) < len(members):
+    if not 0 <= proper("member", member, int) < len(members):
         raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
     member = int(member)
     environment = recipe_of(config).build()
@@ -119,7 +119,7 @@ def load_learner(config: Config, member: int, checkpoint: Checkpoint) -> tuple[E
 
 def load_policy(path: Path, config: Config, member: int, step: int | None = None) -> Policy:
     """A member's noise-free policy at the newest checkpoint, or at that of a step."""
-    checkpoint = newest_checkpoint(path) if step is None else kept_checkpoint(path, configs.proper("step", step, int))
+    checkpoint = newest_checkpoint(path) if step is None else kept_checkpoint(path, proper("step", step, int))
     environment, learner, greedy = load_learner(config, member, checkpoint)
     environment.close()
     space = environment.space

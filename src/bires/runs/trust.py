@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bires.errors import UserError
-from bires.settings.config import several
+from bires.settings.values import several
 
 NAMED = ("task", "algorithm", "rule", "planner")
 """Settings that may be MODULE:NAME."""

@@ -11,7 +11,8 @@ from bires.planning import registry as planners
 from bires.planning.base import PlannerSpec
 from bires.rules import Rule
 from bires.settings import grid
-from bires.settings.config import Config, default_of, flag
+from bires.settings.config import Config, default_of
+from bires.settings.values import flag
 
 RATES = ("lr", "actor_lr", "critic_lr")
 """Learning rates without which nothing is learned; that of SAC's α may be 0."""

@@ -14,7 +14,8 @@ from bires.agents.base import Algorithm
 from bires.errors import UserError
 from bires.planning import registry as planners
 from bires.planning.base import PlannerSpec
-from bires.settings.config import Config, flag
+from bires.settings.config import Config
+from bires.settings.values import flag
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from bires.settings import config as configs
 from bires.settings.comparison import default_algorithm
 from bires.settings.config import Config
 from bires.settings.grid import MOST_MEMBERS
+from bires.settings.values import proper, shown
 
 
 def make_config(task: str, settings: Mapping[str, Any]) -> Config:
@@ -31,9 +32,9 @@ def make_config(task: str, settings: Mapping[str, Any]) -> Config:
 def seeds(count: int) -> tuple[int, ...]:
     if isinstance(count, Iterable):
         raise UserError(f"--seeds was given {count!r}; accepted: how many, as a whole number. Which ones: seed=….")
-    count = configs.proper("seeds", count, int)
+    count = proper("seeds", count, int)
     if not 1 <= count <= MOST_MEMBERS:
-        given = configs.shown(count)
+        given = shown(count)
         raise UserError(f"--seeds was given {given}; accepted: whole numbers from 1 to {MOST_MEMBERS}.")
     return tuple(range(count))
 

@@ -9,7 +9,8 @@ from typing import Any
 from bires.envs.families import family_of
 from bires.envs.recipe import Recipe, recipe
 from bires.errors import unknown
-from bires.settings.config import Config, settled_own
+from bires.settings.config import Config
+from bires.settings.values import settled_own
 
 
 def family_values(task: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from typing import Any
 from bires.errors import UserError, unknown
 from bires.settings import config as configs
 from bires.settings import grid
-from bires.settings.config import Config, flag
+from bires.settings.config import Config
 from bires.settings.foreign import instead_of
 from bires.settings.grid import MOST_MEMBERS, Member
 from bires.settings.tuning import EXAMPLE, Range, Tuning, draw, rungs
 from bires.settings.validation import require_count, validate
+from bires.settings.values import flag, several
 from bires.types import Setting
 
 FRESH_SEEDS = 5
@@ -165,4 +166,4 @@ def flag_words(name: str, value: Any) -> list[str]:
         return [flag(name) if value else flag(f"no_{name}")]
     if isinstance(value, Mapping):
         return [flag(name), json.dumps(value)]
-    return [flag(name), *(f"{one:.10g}" if isinstance(one, float) else str(one) for one in configs.several(value))]
+    return [flag(name), *(f"{one:.10g}" if isinstance(one, float) else str(one) for one in several(value))]

@@ -14,8 +14,9 @@ from bires.agents.base import AgentSpec
 from bires.agents.registry import AGENTS
 from bires.envs.families import FAMILIES, PixelFamily
 from bires.planning import registry as planners
-from bires.settings.config import Config, Omitted, OmittedValues, types
+from bires.settings.config import Config, types
 from bires.settings.validation import BOUNDS
+from bires.settings.values import Omitted, OmittedValues
 from bires.types import Setting, Sight, accepted
 
 

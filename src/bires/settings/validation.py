@@ -11,7 +11,8 @@ from bires import rules
 from bires.agents import registry
 from bires.errors import UserError
 from bires.planning import registry as planners
-from bires.settings.config import Config, flag, settled, shown, types
+from bires.settings.config import Config, settled, types
+from bires.settings.values import flag, shown
 from bires.types import accepted
 
 LARGEST = 2**31

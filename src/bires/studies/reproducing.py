@@ -12,8 +12,8 @@ from typing import Any
 
 from bires.errors import UserError, unknown
 from bires.runs.run import Run
-from bires.settings.config import flag
 from bires.settings.options import Options, Stopped
+from bires.settings.values import flag
 from bires.studies import plan
 from bires.studies.cluster import over
 from bires.studies.plan import Job

@@ -25,6 +25,7 @@ from bires.errors import UserError
 from bires.machine.processes import launch
 from bires.settings import config as configs
 from bires.settings.options import Options
+from bires.settings.values import proper
 from bires.studies import estimate
 from bires.studies.capacity import Machine, cores_each, default_count, look_at_machine
 from bires.studies.plan import Job
@@ -59,8 +60,8 @@ class Running:
 
 def at_once(count: int | None, minutes: float | None, following: Following = Following()) -> Way:  # noqa: B008
     """How to run several populations at a time, for some minutes at most; None: as many as fit, without a limit."""
-    count = None if count is None else configs.proper("at_once", count, int)
-    minutes = None if minutes is None else configs.proper("minutes", minutes, float)
+    count = None if count is None else proper("at_once", count, int)
+    minutes = None if minutes is None else proper("minutes", minutes, float)
     if count is not None and count < 1:
         raise UserError(f"--at-once was given {count}; accepted: whole numbers from 1.")
     if minutes is not None and not 0 < minutes < float("inf"):

@@ -21,10 +21,10 @@ from bires.runs.folder import EVALUATION_COLUMNS
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run
 from bires.runs.tables import Table
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.recipes import recipe_of
 from bires.settings.validation import MOST_EPISODES, require_count, validate
+from bires.settings.values import proper
 from bires.training.evaluation import EvaluationBridge, evaluate, evaluation_environments
 
 
@@ -44,13 +44,13 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     They start where none of the run's own evaluations did, so a member that was chosen by those is judged anew. Called
     again, they are the same.
     """
-    episodes = configs.proper("episodes", episodes, int)
+    episodes = proper("episodes", episodes, int)
     require_count("episodes", episodes, MOST_EPISODES)
-    workers = None if workers is None else configs.proper("workers", workers, int)
+    workers = None if workers is None else proper("workers", workers, int)
     validate(run.config)
     everyone = grid.members(run.config)
     for member in chosen:
-        if not 0 <= configs.proper("member", member, int) < len(everyone):
+        if not 0 <= proper("member", member, int) < len(everyone):
             raise UserError(f"--member was given {member}; {run.path} has members 0 to {len(everyone) - 1}.")
     checkpoint = newest_checkpoint(run.path)
     ids = np.array(list(dict.fromkeys(chosen)) or range(len(everyone)), int)

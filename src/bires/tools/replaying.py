@@ -20,9 +20,9 @@ from bires.machine.memory import free_memory, gigabytes
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run
-from bires.settings import config as configs
 from bires.settings import grid
 from bires.settings.recipes import recipe_of
+from bires.settings.values import proper
 from bires.tools.playing import Episode
 from bires.types import Space
 
@@ -51,7 +51,7 @@ def replayed(run: Run, member: int, most: int | None) -> tuple[Environment, list
             "--source played."
         )
     members = grid.members(run.config)
-    if not 0 <= configs.proper("member", member, int) < len(members):
+    if not 0 <= proper("member", member, int) < len(members):
         raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
     checkpoint = newest_checkpoint(run.path)
     with closing(recipe_of(run.config).build()) as environment:
