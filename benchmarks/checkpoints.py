@@ -20,7 +20,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from bires.population.step import shapes
+from bires.population.state import shapes
 from bires.runs.folder import Folder
 from bires.settings.config import Config
 from bires.settings.options import Options, Stopped

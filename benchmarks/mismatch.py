@@ -24,7 +24,7 @@ import bires
 from bires.analysis.figures import COLOURS, DASHES
 from bires.envs.adapter import Environment
 from bires.planning import fitting as training
-from bires.population.step import shapes
+from bires.population.state import shapes
 from bires.runs.arrays import unflatten
 from bires.runs.policies import newest_checkpoint
 from bires.runs.run import Run

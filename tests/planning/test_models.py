@@ -14,8 +14,9 @@ from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.planning import models as network
 from bires.planning.models import SCALES, ModelScale
-from bires.population import replay, step
+from bires.population import replay, updates
 from bires.population.program import hypers, make_program
+from bires.population.state import CohortState
 from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
@@ -266,7 +267,7 @@ def test_a_model_that_is_not_finite_freezes_only_a_member_that_plans(monkeypatch
     program = make_program(config, members, SPACE, 100)
     count = len(members)
     monkeypatch.setattr(training, "fit", lambda learning, model, key, memory, alive: (model, alive & False))
-    state = step.CohortState(
+    state = CohortState(
         learner=None,
         storage=jnp.zeros((count, 100, 1)),
         observation=jnp.zeros(count),
@@ -279,6 +280,6 @@ def test_a_model_that_is_not_finite_freezes_only_a_member_that_plans(monkeypatch
         sums=jnp.zeros(count),
         model=jnp.zeros(count),
     )
-    found = step.fit(program, state, hypers(program, members), jnp.int32(50))
+    found = updates.fit(program, state, hypers(program, members), jnp.int32(50))
     assert found.alive.tolist() == [True, False, False]
     assert found.diverged_at.tolist() == [-1, 51, -1]

@@ -1,6 +1,6 @@
 """A population: members that train in one compiled program.
 
-`vmap` happens here and nowhere else. The members are split into cohorts; each cohort lives on one device, and one call
+`vmap` happens in this package and nowhere else. The members are split into cohorts; each cohort lives on one device, and one call
 takes many steps there: ask for the environments' step, insert, sample, update, act. Cohorts are independent, so one
 updates while another's environments step.
 """
@@ -8,7 +8,6 @@ updates while another's environments step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,41 +16,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import normalising
-from bires.agents.base import ETA_USED, Hyper, Learner
+from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
 from bires.machine.branching import Due, when
 from bires.machine.hostcalls import FLAG, HostHandle, shape
-from bires.planning import fitting, recipe
 from bires.planning.base import Imagined
 from bires.population import replay
 from bires.population.evaluation import evaluate_members
 from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
 from bires.population.imagination import ask_simulator
-from bires.population.program import Program, member_shapes
-from bires.population.streams import IMAGINE, MODEL, STEP, UPDATE, WARMUP, step_keys, stream
-from bires.types import Params, Space, Transition
+from bires.population.program import Program
+from bires.population.state import CohortState, init, noticed
+from bires.population.streams import STEP, WARMUP, step_keys, stream
+from bires.population.updates import fit, improve
+from bires.types import Space, Transition
 
 barrier: Any = jax.lax.optimization_barrier  # JAX leaves it without types
-
-
-class CohortState(NamedTuple):
-    """A cohort: every array has the members in front."""
-
-    learner: Learner
-    storage: Any
-    observation: jax.Array
-    first: jax.Array
-    """Whether the observation starts an episode."""
-    action: jax.Array
-    noise: Params
-    key: jax.Array
-    """The member's own key (raw data); every random number is a function of it and the step's number."""
-    alive: jax.Array
-    diverged_at: jax.Array
-    sums: jax.Array
-    """Running `SUMS` since the last log."""
-    model: Any = None
-    """Learned models; None in a population without them."""
 
 
 def incoming_shapes(space: Space, members: int) -> Incoming:
@@ -114,34 +94,6 @@ def repeat(
 
     state, clock, _ = jax.lax.while_loop(lambda carry: carry[2], body, (state, clock, jnp.ones((), bool)))
     return state, clock
-
-
-def init(program: Program, learner: Learner, seeds: jax.Array, observation: jax.Array, model: Any) -> CohortState:
-    agent, count = program.agent, seeds.shape[0]
-    keys = jax.vmap(lambda seed: jax.random.key_data(jax.random.key(seed)))(seeds)
-    return CohortState(
-        learner=learner,
-        storage=replay.init(program.space, count, program.capacity),
-        observation=observation,
-        first=jnp.ones(count, bool),
-        action=jax.vmap(lambda key: agent.random(stream(key, WARMUP)))(keys),
-        noise=jax.vmap(lambda _: agent.init_noise())(keys),
-        key=keys,
-        alive=jnp.ones(count, bool),
-        diverged_at=jnp.full(count, -1, jnp.int32),
-        sums=jnp.zeros((count, len(program.sums))),
-        model=model,
-    )
-
-
-def shapes(program: Program, count: int) -> CohortState:
-    """What `init` makes of ``count`` members, as shapes."""
-    learner, learned = jax.tree.map(lambda x: shape((count, *x.shape), x.dtype), member_shapes(program))
-    observation = shape((count, program.space.observation), program.space.dtype)
-    made: CohortState = jax.eval_shape(
-        partial(init, program), learner, shape((count,), np.uint32), observation, learned
-    )
-    return made
 
 
 def insert(
@@ -244,79 +196,3 @@ def explore(
     action, noise = jax.vmap(program.agent.explore)(keys, state.learner, hyper, state.observation, state.noise, first)
     state = noticed(state, state.alive & jnp.isfinite(action).all(-1), clock)
     return state._replace(action=jnp.where(state.alive[:, None], action, 0.0), noise=noise)
-
-
-def improve(
-    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagined: tuple[Imagined, ...] = ()
-) -> CohortState:
-    """Sample and update; models first, where they are learned."""
-    if program.learning is not None:
-        state = fit(program, state, hyper, clock)
-    due = delayed_due(program, clock)
-
-    def update(
-        key: jax.Array,
-        storage: jax.Array,
-        learner: Learner,
-        hyper: Hyper,
-        alive: jax.Array,
-        model: Any,
-        imagined: tuple[Imagined, ...],
-    ) -> tuple[Learner, jax.Array, jax.Array]:
-        if hyper.schedule is not None:
-            hyper = hyper._replace(eta=hyper.schedule.at(hyper.eta, clock, program.warmup))
-        batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
-        agent, drawn = program.agent, stream(key, UPDATE, clock)
-        if program.planning is None:
-            learner, seen = agent.update(drawn, learner, hyper, batch, alive)
-            if (late := agent.delayed) is not None:
-                again = jax.random.fold_in(drawn, 1)
-                learner, alive = when(
-                    due, lambda carry: late(again, carry[0], hyper, batch, carry[1]), (learner, seen.alive)
-                )
-                seen = seen._replace(alive=alive)
-            more = []
-        else:
-            if program.learning is not None:
-                known = (program.learning, model)
-                drawing, each = stream(key, IMAGINE, clock), fitting.predict_each(*known)
-                imagined = recipe.imagine(program.planning, fitting.model(*known), drawing, learner, hyper, batch, each)
-            planning = replace(program.planning, key=drawn)
-            learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
-            more = [reported[name] for name in program.planning_sums]
-        said = {ETA_USED: hyper.eta, **seen.metrics}
-        told = [said[name] for name in program.metrics]
-        return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
-
-    learner, alive, sums = jax.vmap(update)(
-        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagined
-    )
-    return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
-
-
-def delayed_due(program: Program, clock: jax.Array) -> Due:
-    """Whether the delayed part of an update is due in step ``clock``: after every `Agent.delay`-th update."""
-    if program.agent.delay == 1:
-        return True
-    number = (clock - program.warmup) // program.update_every
-    return (number + 1) % program.agent.delay == 0
-
-
-def noticed(state: CohortState, alive: jax.Array, clock: jax.Array) -> CohortState:
-    """Records members that are no longer alive: they diverged in step ``clock``."""
-    return state._replace(alive=alive, diverged_at=jnp.where(state.alive & ~alive, clock + 1, state.diverged_at))
-
-
-def fit(program: Program, state: CohortState, hyper: Hyper, clock: jax.Array) -> CohortState:
-    """Trains the models. One that is not finite freezes its member, if the member plans with it."""
-    learning = program.learning
-    assert learning is not None
-    assert hyper.planning is not None
-    planning = jnp.any(jnp.stack(list(hyper.planning.uses.values())), axis=0)
-
-    def one(key: jax.Array, storage: jax.Array, model: Any, alive: jax.Array) -> tuple[Any, jax.Array]:
-        memory = fitting.Memory(partial(replay.at, program.space, storage), program.capacity, clock)
-        return fitting.fit(learning, model, stream(key, MODEL, clock), memory, alive)
-
-    fitted, finite = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
-    return noticed(state, state.alive & (finite | ~planning), clock)._replace(model=fitted)

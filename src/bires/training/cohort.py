@@ -19,7 +19,8 @@ from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
 from bires.planning import fitting as training
 from bires.population.program import Program, hypers, learners, models
-from bires.population.step import CohortState, Compiled, shapes
+from bires.population.state import CohortState, shapes
+from bires.population.step import Compiled
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.training.bridge import EnvironmentBridge

@@ -27,7 +27,7 @@ from bires.machine.memory import gigabytes, require_memory, require_worker_memor
 from bires.planning.fitting import columns as model_columns
 from bires.population.program import Program, make_program, work
 from bires.population.sizes import batch_bytes
-from bires.population.step import shapes
+from bires.population.state import shapes
 from bires.runs.folder import Folder
 from bires.settings import grid
 from bires.settings.config import Config

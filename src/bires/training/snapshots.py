@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.envs.slots import TRAIN, Start
-from bires.population.step import shapes
+from bires.population.state import shapes
 from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.runs.folder import Appender, Folder

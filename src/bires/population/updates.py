@@ -1,0 +1,90 @@
+"""The updates of a step, for all members: sample, learn, plan; models first, where they are learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bires.agents.base import ETA_USED, Hyper, Learner
+from bires.machine.branching import Due, when
+from bires.planning import fitting, recipe
+from bires.planning.base import Imagined
+from bires.population import replay
+from bires.population.program import Program
+from bires.population.state import CohortState, noticed
+from bires.population.streams import IMAGINE, MODEL, UPDATE, step_keys, stream
+
+
+def improve(
+    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagined: tuple[Imagined, ...] = ()
+) -> CohortState:
+    """Sample and update; models first, where they are learned."""
+    if program.learning is not None:
+        state = fit(program, state, hyper, clock)
+    due = delayed_due(program, clock)
+
+    def update(
+        key: jax.Array,
+        storage: jax.Array,
+        learner: Learner,
+        hyper: Hyper,
+        alive: jax.Array,
+        model: Any,
+        imagined: tuple[Imagined, ...],
+    ) -> tuple[Learner, jax.Array, jax.Array]:
+        if hyper.schedule is not None:
+            hyper = hyper._replace(eta=hyper.schedule.at(hyper.eta, clock, program.warmup))
+        batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
+        agent, drawn = program.agent, stream(key, UPDATE, clock)
+        if program.planning is None:
+            learner, seen = agent.update(drawn, learner, hyper, batch, alive)
+            if (late := agent.delayed) is not None:
+                again = jax.random.fold_in(drawn, 1)
+                learner, alive = when(
+                    due, lambda carry: late(again, carry[0], hyper, batch, carry[1]), (learner, seen.alive)
+                )
+                seen = seen._replace(alive=alive)
+            more = []
+        else:
+            if program.learning is not None:
+                known = (program.learning, model)
+                drawing, each = stream(key, IMAGINE, clock), fitting.predict_each(*known)
+                imagined = recipe.imagine(program.planning, fitting.model(*known), drawing, learner, hyper, batch, each)
+            planning = replace(program.planning, key=drawn)
+            learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
+            more = [reported[name] for name in program.planning_sums]
+        said = {ETA_USED: hyper.eta, **seen.metrics}
+        told = [said[name] for name in program.metrics]
+        return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
+
+    learner, alive, sums = jax.vmap(update)(
+        state.key, state.storage, state.learner, hyper, state.alive, state.model, imagined
+    )
+    return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
+
+
+def delayed_due(program: Program, clock: jax.Array) -> Due:
+    """Whether the delayed part of an update is due in step ``clock``: after every `Agent.delay`-th update."""
+    if program.agent.delay == 1:
+        return True
+    number = (clock - program.warmup) // program.update_every
+    return (number + 1) % program.agent.delay == 0
+
+
+def fit(program: Program, state: CohortState, hyper: Hyper, clock: jax.Array) -> CohortState:
+    """Trains the models. One that is not finite freezes its member, if the member plans with it."""
+    learning = program.learning
+    assert learning is not None
+    assert hyper.planning is not None
+    planning = jnp.any(jnp.stack(list(hyper.planning.uses.values())), axis=0)
+
+    def one(key: jax.Array, storage: jax.Array, model: Any, alive: jax.Array) -> tuple[Any, jax.Array]:
+        memory = fitting.Memory(partial(replay.at, program.space, storage), program.capacity, clock)
+        return fitting.fit(learning, model, stream(key, MODEL, clock), memory, alive)
+
+    fitted, finite = jax.vmap(one)(state.key, state.storage, state.model, state.alive)
+    return noticed(state, state.alive & (finite | ~planning), clock)._replace(model=fitted)
