@@ -44,6 +44,11 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def test_a_policy_says_what_it_was_given_wrongly(run):
+    with pytest.raises(bires.UserError, match="The policy was given 7 numbers"):
+        run.policy(0)(np.zeros(7))
+
+
 def test_nothing_in_the_package_knows_it():
     text = "".join(path.read_text() for path in SOURCE.rglob("*.py"))
     assert not [word for word in ("own_family", "Lamp", "lamps") if word in text]

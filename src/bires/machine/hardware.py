@@ -241,7 +241,7 @@ def choose_workers(members: int, asked: int | None, portable: bool, step_seconds
                 "This environment exists in this process only (it was registered with a class of the main script), so "
                 "it cannot run in workers. Use --workers 0, or put it into a module and name it MODULE:ID."
             )
-        return min(asked, members, max(MOST_WORKERS_PER_CORE, MOST_WORKERS_PER_CORE * cores()))
+        return min(asked, members, MOST_WORKERS_PER_CORE * cores())
     if members == 1 or cores() == 1 or not portable:
         return 0
     alone = jax.default_backend() == "cpu"

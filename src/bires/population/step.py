@@ -1,8 +1,8 @@
 """A population: members that train in one compiled program.
 
-`vmap` happens in this package and nowhere else. The members are split into cohorts; each cohort lives on one device, and one call
-takes many steps there: ask for the environments' step, insert, sample, update, act. Cohorts are independent, so one
-updates while another's environments step.
+`vmap` happens in this package and nowhere else. The members are split into cohorts; each cohort lives on one device,
+and one call takes many steps there: ask for the environments' step, insert, sample, update, act. Cohorts are
+independent, so one updates while another's environments step.
 """
 
 from __future__ import annotations

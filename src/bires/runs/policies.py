@@ -128,6 +128,8 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
 
     @cache
     def structure() -> Any:
+        if space.pixels is not None:  # Gymnasium alone cannot build it
+            return environment.observation_space
         made = recipe_of(config).make()
         made.close()
         return made.observation_space
