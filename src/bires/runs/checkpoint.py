@@ -130,7 +130,12 @@ class Store:
 
     def steps(self) -> list[int]:
         """The steps at which there is a checkpoint, newest first."""
-        found = [p.name.removeprefix("step-") for p in self.path.glob("step-*") if p.is_dir()]
+        try:
+            there = os.listdir(self.path)  # `Path.glob` hides errors from Python 3.13 on
+        except FileNotFoundError:
+            return []
+        folders = [name for name in there if name.startswith("step-") and (self.path / name).is_dir()]
+        found = [name.removeprefix("step-") for name in folders]
         return sorted((int(name) for name in found if name.isascii() and name.isdigit()), reverse=True)
 
     def save_replay(self, arrays: dict[str, np.ndarray], start: int) -> Segment:

@@ -50,10 +50,7 @@ def versions() -> Iterator[Diagnosis]:
     """The installed packages against the bounds of this one."""
     yield Diagnosis("python", "ok", f"{platform.python_version()} at {sys.executable}")
     wrong, seen = [], []
-    for text in metadata.requires("bires") or []:
-        wanted = Requirement(text)
-        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
-            continue
+    for wanted in needed():
         try:
             there = metadata.version(wanted.name)
         except metadata.PackageNotFoundError:
@@ -65,6 +62,14 @@ def versions() -> Iterator[Diagnosis]:
         yield Diagnosis("packages", "broken", "; ".join(wrong), "pip install --upgrade bires, in a fresh environment")
     else:
         yield Diagnosis("packages", "ok", ", ".join(seen))
+
+
+def needed() -> Iterator[Requirement]:
+    """What the package asks for on this Python; DMControl also where it came by a command of its own."""
+    for wanted in map(Requirement, metadata.requires("bires") or []):
+        by_itself = wanted.name == Requirement(SUITE).name and has_suite()
+        if by_itself or wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            yield wanted
 
 
 def simulator() -> Iterator[Diagnosis]:
