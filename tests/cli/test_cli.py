@@ -130,6 +130,13 @@ def test_the_version_is_printed():
     assert command("--version").stdout.startswith("bires 0.")
 
 
+def test_without_a_command_the_help_is_printed():
+    bare = command()
+    assert bare.returncode == 2
+    assert bare.stdout == command("--help").stdout
+    assert "Traceback" not in bare.stderr
+
+
 def test_members_that_diverged_are_left_out_of_an_evaluation(tmp_path):
     words = ["--algorithm", "ddpg", "--actor-lr", "1e30", "1e-4", "--seeds", "6", "--quiet", "--out", str(tmp_path)]
     assert typed("train", "Pendulum-v1", *QUICK, *words).returncode == 0

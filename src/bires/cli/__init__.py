@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import metadata
 from typing import Any
 
@@ -47,6 +47,10 @@ def attempt(words: list[str]) -> int:
     if words == ["--version"]:
         print(f"bires {metadata.version('bires')}")
         return 0
+    if not words:
+        with suppress(SystemExit):
+            parse(["--help"])
+        return 2
     try:
         parsed = [parse(one) for one in one_task_each(words)]
         try:
