@@ -31,6 +31,7 @@ import bires  # noqa: E402
 from bires.agents.registry import AGENTS  # noqa: E402
 from bires.envs.families import FAMILIES  # noqa: E402
 from bires.machine import hardware  # noqa: E402
+from bires.planning.registry import PLANNERS  # noqa: E402
 from bires.rules import RULES  # noqa: E402
 from bires.runs.run import Run  # noqa: E402
 
@@ -39,6 +40,8 @@ pytest.register_assert_rewrite("tests.helpers")
 from tests.helpers import QUICK, TASK  # noqa: E402
 
 hardware.prepare()
+SHIPPED = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, PLANNERS, FAMILIES)]
+"""What the package has by itself, before any test adds something of its own."""
 MEMORY_LIMIT = 1_000_000_000
 """Compiled programs are dropped after a test that leaves the process with more bytes than this."""
 
@@ -57,16 +60,25 @@ def memory():
         pass
 
 
+def refill(registries: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Gives each registry some contents."""
+    for registry, contents in registries:
+        registry.clear()
+        registry.update(contents)
+
+
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of the reader's own, whose modules can be imported; what they added is gone afterwards."""
+    """A folder of the reader's own, whose modules can be imported; what they added is gone afterwards.
+
+    It begins with what the package has by itself, whatever other tests added.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    registries = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, FAMILIES)]
+    before = [(registry, dict[str, Any](registry)) for registry, _ in SHIPPED]
+    refill(SHIPPED)
     yield tmp_path
-    for registry, before in registries:
-        registry.clear()
-        registry.update(before)
+    refill(before)
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]

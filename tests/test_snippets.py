@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from bires.agents.registry import AGENTS
-from bires.planning.registry import PLANNERS
 from tests.helpers import typed
 
 PAGE = Path(__file__).parents[1] / "docs" / "snippets.md"
@@ -82,9 +80,6 @@ def rewritten(page: str) -> str:
 
 def test_every_snippet_prints_what_the_page_says(elsewhere, whole, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    for registry, others in ((PLANNERS, ("walk", "swerve")), (AGENTS, "twin")):  # tests.own_planner, tests.own_agent
-        for name in [name for name in registry if name.startswith(others)]:
-            monkeypatch.delitem(registry, name)
     page = PAGE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(page)) >= 40
     assert rewritten(page) == page
