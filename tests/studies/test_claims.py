@@ -376,6 +376,15 @@ def test_the_paper_scale_is_the_papers(tmp_path):
     assert variants.members == 5 * 7 * 5
 
 
+def test_a_study_may_have_settings_of_its_own_at_a_scale(tmp_path):
+    games, tasks = (plan.jobs(name, "laptop", tmp_path, {})[0].config for name in ("minatar", "modern"))
+    assert (games.hidden, games.own["epsilon_steps"]) == ((128,), (12_500,))
+    assert (tasks.hidden, tasks.steps) == ((64, 64), games.steps)
+    whole = plan.jobs("minatar", "paper", tmp_path, {})[0].config
+    assert (whole.steps, whole.own["epsilon_steps"]) == (500_000, (100_000,))
+    assert plan.jobs("minatar", "laptop", tmp_path, {"hidden": (32,)})[0].config.hidden == (32,)
+
+
 def test_a_baseline_is_nothing_by_the_tasks_scale(tmp_path):
     """Returns of 5 · 10⁻⁴ are below 10⁻⁶ of 1000: a ratio to them has no meaning."""
     config = make_config("walker-stand", {"algorithm": ("ddpg", "bi-res-ddpg"), "seed": (0, 1, 2), "steps": 40})

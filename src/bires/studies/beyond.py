@@ -96,6 +96,8 @@ GAME_KINDS: dict[str, dict[str, Any]] = {
     "-double": {"algorithm": ("dqn",), "double_q": True},
 }
 SMALL_GAMES: dict[str, Any] = {"protocol": "modern", "steps": 500_000, "eval_every": 25_000, "eval_episodes": 10}
+BRIEF_GAMES: dict[str, Any] = {"hidden": (128,), "epsilon_steps": 12_500}
+"""For a laptop: the games' own small network, and an ε that falls within a quarter of the steps."""
 
 
 def noisy_claims() -> tuple[Claim, ...]:
@@ -177,5 +179,6 @@ BEYOND: dict[str, Study] = {
             gain("bi-res-dqn(0.05)"),
             better("dqn double_q", "dqn"),
         ),
+        scaled={"laptop": BRIEF_GAMES},
     ),
 }

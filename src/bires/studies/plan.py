@@ -67,7 +67,8 @@ def jobs(name: str, scale: Scale, out: Path, overrides: Mapping[str, Any]) -> li
 def config_of(study: Study, part: Part, scale: Scale, task: str, overrides: Mapping[str, Any]) -> Config:
     size = SCALES[scale]
     seeds = min(study.seeds, size.seeds or study.seeds)
-    settings = {"protocol": "paper", "seeds": seeds, **part.settings, **size.settings, **overrides}
+    scaled = {**size.settings, **study.scaled.get(scale, {})}
+    settings = {"protocol": "paper", "seeds": seeds, **part.settings, **scaled, **overrides}
     if "seed" in overrides:
         del settings["seeds"]
     config = make_config(task, settings)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from bires.studies.claims import Claim
 
+Scale = Literal["smoke", "laptop", "small", "paper"]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -33,9 +35,8 @@ class Study:
     """The study whose run folders it shares."""
     beyond: bool = False
     """Whether it asks what the paper does not."""
-
-
-Scale = Literal["smoke", "laptop", "small", "paper"]
+    scaled: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    """Its own settings at a scale, in place of those that the scale has for every study."""
 
 
 @dataclass(frozen=True)
