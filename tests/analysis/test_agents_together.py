@@ -5,6 +5,7 @@ import pytest
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
 from bires.analysis.report.write import write
+from bires.analysis.summary import summarise
 from bires.analysis.totals import totals
 from bires.settings.keywords import make_config
 from bires.studies.records import STUDIES
@@ -36,7 +37,27 @@ def test_agents_share_the_panel_of_a_task_and_each_has_its_own_baseline(tmp_path
         base = panels[0].base_of(kind)
         assert base is not None
         agent = kind.algorithm.removeprefix("bi-res-")
-        assert base.label == agent + " layer_norm" * kind.label.endswith("layer_norm")
+        normalised = kind.label.endswith("layer_norm") and kind.algorithm != agent
+        assert base.label == agent + " layer_norm" * normalised
+
+
+def test_an_unusual_baseline_is_compared_with_the_usual_one(tmp_path):
+    """Double DQN with DQN, of the same number where several vary; alone it is compared with nothing."""
+    rates = SHORT | {"critic_lr": (1e-3, 1e-4), "protocol": "modern"}
+    plain, double = (
+        make_run(
+            tmp_path / str(double), make_config("CartPole-v1", rates | {"algorithm": ("dqn",), "double_q": double})
+        )
+        for double in (False, True)
+    )
+    (panel,) = collect([plain, double])
+    found = {kind.label: base.label for kind in panel.kinds if (base := panel.base_of(kind))}
+    usual = [f"dqn critic_lr={rate}" for rate in ("0.001", "0.0001")]
+    assert found == {label + more: label for label in usual for more in ("", " double_q")}
+    compared = {row.kind for row in summarise(panel) if row.difference is not None}
+    assert compared == {f"{label} double_q" for label in usual}
+    (alone,) = collect([double])
+    assert all(alone.base_of(kind) is kind for kind in alone.kinds)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bires.agents import registry
-from bires.analysis.labels import labelled, number_of, plain_label
+from bires.analysis.labels import is_unusual, labelled, number_of, plain_label
 from bires.machine.terminal import printable
 from bires.runs.run import Run
 from bires.settings import config as configs
@@ -83,6 +83,8 @@ class Curves:
     """The label without `numbers`."""
     numbers: frozenset[tuple[str, Any]]
     """What distinguishes it from other kinds of the same name: the agent's settings that vary between the runs."""
+    unusual: frozenset[str]
+    """Of these the ones that all members of a run share, where they are not the defaults: `layer_norm`, `double_q` …"""
     q: np.ndarray
     """Mean Q(s, μ(s)) of the evaluation episodes, and …"""
     lengths: np.ndarray
@@ -132,9 +134,22 @@ class Panel:
         return next((kind for kind in self.kinds if kind.label == label and len(kind.returns)), None)
 
     def base_of(self, kind: Curves) -> Curves | None:
-        """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them."""
+        """What a kind is compared with: the baseline with the same numbers, as far as a baseline has them.
+
+        A baseline with unusual settings (Double DQN) is compared with the one that has the usual ones, if it is there.
+        """
         there = [base for base in self.kinds if len(base.returns) and base.numbers <= kind.numbers]
-        return next((base for name in baselines(kind.agent) for base in there if base.name == name), None)
+        base = next((base for name in baselines(kind.agent) for base in there if base.name == name), None)
+        return self.usual(kind) if base is kind else base
+
+    def usual(self, kind: Curves) -> Curves:
+        """The kind that differs from one in unusual settings alone; without it, the kind itself."""
+
+        def rest(other: Curves) -> set[tuple[str, Any]]:
+            return {(name, value) for name, value in other.numbers if name not in kind.unusual}
+
+        alike = [other for other in self.kinds if other.name == kind.name and rest(other) == rest(kind)]
+        return next((other for other in alike if len(other.returns) and not other.unusual), kind)
 
 
 def collect(runs: Iterable[Run]) -> list[Panel]:
@@ -252,6 +267,7 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         len(rows) - len(there),
         plain_label(rows[0]),
         frozenset(rows[0]["varied"]),
+        frozenset(name for name, _ in rows[0]["varied"] if is_unusual(rows[0], name)),
         q,
         lengths,
         stopped=sum(row["status"] == "stopped" for row in there),

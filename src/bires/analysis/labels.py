@@ -52,7 +52,7 @@ def varying(rows: Iterable[dict[str, Any]]) -> list[str]:
     numbers = dict.fromkeys(name for row in known for name in row if name not in (*HEAD, *ADDED))
     found = [name for name in numbers if len({number_of(row, name) for row in known} - {None}) > 1]
     names = dict.fromkeys(name for row in known for name in row["variants"])
-    return found + [name for name in names if any(row["variants"].get(name) != row["usual"].get(name) for row in known)]
+    return found + [name for name in names if any(is_unusual(row, name) for row in known)]
 
 
 def number_of(row: dict[str, Any], name: str) -> float | None:
@@ -66,11 +66,14 @@ def plain_label(row: dict[str, Any]) -> str:
     return grid.label(printable(row["algorithm"]), *etas, end=number_of(row, "eta_end"))
 
 
+def is_unusual(row: dict[str, Any], name: str) -> bool:
+    """Whether a setting that the members of a run share is not the default."""
+    return name in row["variants"] and row["variants"][name] != row["usual"].get(name)
+
+
 def label_of(row: dict[str, Any]) -> str:
     """The algorithm with its η, and what else distinguishes it; a shared setting is named where it is not the usual."""
-    named = [
-        (name, value) for name, value in row["varied"] if name not in row["variants"] or value != row["usual"].get(name)
-    ]
+    named = [(name, value) for name, value in row["varied"] if name not in row["variants"] or is_unusual(row, name)]
     return plain_label(row) + "".join(f" {shown(name, value)}" for name, value in named)
 
 
