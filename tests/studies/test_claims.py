@@ -74,6 +74,17 @@ def test_the_improvement_of_the_auc_is_over_tasks_that_at_least_one_algorithm_le
     assert [judged.answer for judged in judge(STUDIES["auc"], nobody)] == ["no data", "no data"]
 
 
+def test_the_median_is_over_all_tasks_as_the_papers_and_the_mean_over_those_learned(tmp_path):
+    learned = panels_of(tmp_path / "learned", lambda member: 1.0 if member.eta is None else 1.3)
+    tasks = ("walker-run", "cheetah-run", "hopper-hop")
+    flat = panels_of(tmp_path / "flat", lambda member: 0.1, tasks=tasks)
+    median, mean = judge(STUDIES["auc"], [*learned, *flat])
+    assert median.value is not None
+    assert mean.value is not None
+    assert median.value.value == pytest.approx(0.0, abs=0.03)
+    assert mean.value.value == pytest.approx(0.8 * 0.3 / 1.8, abs=0.02)
+
+
 def test_claims_of_failing_of_being_similar_and_of_the_best_eta(tmp_path):
     best = {
         0.0: 1.0,
