@@ -57,6 +57,15 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def is_number(word: str) -> bool:
+    """Whether a word is a number."""
+    try:
+        float(word)
+        return True
+    except ValueError:
+        return False
+
+
 def settled_own(setting: Setting, value: Any) -> Any:
     """The same for a setting of an agent, a planner or a family, with its bounds checked."""
     if not setting.varies:
