@@ -90,6 +90,11 @@ def test_many_lines_have_error_bars_in_place_of_bands_and_every_line_is_explaine
     show(page, tmp_path / "few" / "report.html")
     assert page.locator("#curves path.band").count() == 6
     assert page.locator(".profile .legend").inner_text().split() == ["ddpg", "bi-res-ddpg(0.05)"]
+    again = [make_run(tmp_path / "first", PAIR), make_run(tmp_path / "again", changed(PAIR, seed=(7, 8)))]
+    make_page(again, tmp_path / "twice")  # runs of one task are told apart
+    show(page, tmp_path / "twice" / "report.html")
+    assert page.locator("#how td:first-child").all_inner_texts() == ["first", "again"]
+    assert [name.split()[-1] for name in page.locator("#how summary").all_inner_texts()] == ["first", "again"]
     make_page([make_run(tmp_path / "one", changed(PAIR, algorithm=("ddpg",)))], tmp_path / "one-kind")
     show(page, tmp_path / "one-kind" / "report.html")
     assert page.locator("#curves .legend").inner_text().strip() == "ddpg"

@@ -209,8 +209,10 @@ function diverged() {
 function how() {
   const body = document.querySelector("#how .body"), when = (text) => (text ? text.slice(0, 16).replace("T", " ") : null);
   if (data.command) body.append(make("pre", {}, data.command));
-  body.append(table(["task", "members", "steps", "protocol", "begun (UTC)", "ended", "raw files", "hardware"], data.runs.map((run) => [run.task, run.members, [count(run.steps), run.steps], run.protocol, when(run.start) ?? "–", when(run.end) ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "])), run.hardware]), { text: [0, 3, 4, 5, 6, 7] }));
-  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.tasks.length} run${group.tasks.length > 1 ? "s" : ""}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.commands), make("pre", {}, group.text)));
+  const again = new Set(data.runs.map((run) => run.task)).size < data.runs.length; // then a task does not say which run
+  const first = again ? ["run", "task"] : ["task"], place = first.length;
+  body.append(table([...first, "members", "steps", "protocol", "begun (UTC)", "ended", "raw files", "hardware"], data.runs.map((run) => [...first.map((name) => run[name]), run.members, [count(run.steps), run.steps], run.protocol, when(run.start) ?? "–", when(run.end) ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "])), run.hardware]), { text: [0, place - 1, ...[2, 3, 4, 5].map((i) => place + i)], prose: [place + 6] }));
+  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.runs.length > 3 ? `${group.runs.length} runs` : group.runs.join(", ")}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.commands), make("pre", {}, group.text)));
 }
 
 document.getElementById("title").textContent = data.title;
