@@ -160,6 +160,16 @@ def test_a_run_may_stand_where_its_folder_may(run):
             "All members are sac: .* agent='sac', which is sac",
         ),
         (lambda run: FRONT.train(make_run), r"builds your environment\. Here: 'tests\.synthetic:make_run'\."),
+        (
+            lambda run: FRONT.train(gymnasium.make("Pendulum-v1")),
+            r"Here: 'Pendulum-v1', whose arguments are env_kwargs\.",
+        ),
+        (
+            lambda run: FRONT.train("Pendulum-v1", "sac"),
+            "^train: 'sac' was given without a name; only task may be; acc",
+        ),
+        (lambda run: run.figure("curves.png"), "^figure: 'curves.png' was given without a name; it takes no arguments"),
+        (lambda run: FRONT.load(), r"^load: missing a required argument: 'path'; accepted: path, trust"),
         (lambda run: FRONT.train(lambda: None), r"builds your environment\. For several"),
         (lambda run: FRONT.train("Pendulum-v1", callbacks=print), "'callbacks'. Did you mean 'callback'"),
         (lambda run: FRONT.tune("Pendulum-v1", ranges={"lr": (0, 1)}), "^lr is not a setting here; use critic_lr"),

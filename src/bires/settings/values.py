@@ -127,6 +127,8 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     if name == "task":
         place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '.')}"
         this = f" Here: {place!r}." if callable(value) and "." not in place.partition(":")[2] else ""
+        if name_of := getattr(getattr(value, "spec", None), "id", None):  # an environment that Gymnasium made
+            this = f" Here: {name_of!r}, whose arguments are env_kwargs."
         raise UserError(
             f"task was given {value!r}; accepted: one task, as text: a Gymnasium id, or MODULE:FUNCTION of one that "
             f"builds your environment.{this} For several tasks: bires.train_each([…])."
