@@ -308,3 +308,10 @@ def test_values_of_the_wrong_kind_are_refused_in_words(name, given, words, tmp_p
     monkeypatch.chdir(tmp_path)
     with pytest.raises(bires.UserError, match=words):
         getattr(bires, name)(["Pendulum-v1"] if name == "train_each" else "Pendulum-v1", **given)
+
+
+def test_a_member_that_diverged_is_evaluated_without_a_warning(tmp_path):
+    quick = {"steps": 130, "warmup": 100, "eval_every": 100, "eval_episodes": 1, "hidden": (32, 32), "workers": 0}
+    run = FRONT.train("Pendulum-v1", rule=["td", "res"], eta=1.0, critic_lr=1e30, out=tmp_path / "run", **quick)
+    assert list(run.members["status"]) == ["diverged", "diverged"]
+    assert not np.isfinite(bires.evaluate(run, episodes=1, workers=0)["bellman_error"]).any()
