@@ -68,6 +68,16 @@ def test_no_label_is_cut_and_ticks_differ(width, page, tmp_path):
         assert {"environment steps", "return"} <= set(svg.locator("text").all_text_contents())
 
 
+def test_at_1200_pixels_no_table_is_wider_than_the_page_and_two_tasks_stand_side_by_side(page, tmp_path):
+    make_page([*three_runs(tmp_path / "runs")[:2]], tmp_path / "out")
+    page.set_viewport_size({"width": 1200, "height": 900})
+    show(page, tmp_path / "out" / "report.html")
+    wide = page.evaluate("[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)")
+    assert wide == []
+    first, second = boxes_of(page, "#curves .panel")
+    assert first["right"] <= second["left"]
+
+
 def test_the_bars_say_where_their_axis_is_logarithmic(page, tmp_path):
     def much_better(member, step, steps):
         return (1.0 if member.eta is None else 40.0) * (1 + 0.1 * member.seed) * step / steps

@@ -5,13 +5,14 @@ const drop = (section) => {
   document.querySelector(`nav a[href="#${section}"]`).remove();
 };
 
-// Tables. A cell is text, a node, or [text, number to sort by]. Names stay on one line; prose may wrap.
+// Tables. A cell is text, a node, or [text, number to sort by]. Names stay on one line; prose may wrap, and so may a number before its interval.
+const together = (text) => text.replace(/ (?!\[)/g, "\u00a0");
 
 function table(heads, rows, { text = [0], prose = [] } = {}) {
   const kind = (i) => (prose.includes(i) ? "text prose" : text.includes(i) ? "text" : null);
   const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => {
     const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
-    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : String(shown ?? "–"));
+    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : kind(i) ? String(shown ?? "–") : together(String(shown ?? "–")));
   }))));
   const sort = (i) => {
     const key = (row) => { const cell = row.cells[i], raw = cell.dataset.key ?? cell.textContent.replaceAll("−", "-").replaceAll(",", ""), value = parseFloat(raw); return Number.isNaN(value) ? raw : value; };
