@@ -91,6 +91,17 @@ def test_names_that_differ_in_settings_alone_are_shown_whole():
     assert lines(numbers(returns={"ddpg tau=0.1": 1.0}), 80)[-1].endswith("ddpg tau=0.1 1.0")
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_names_that_are_cut_still_differ_in_their_algorithm(width):
+    names = [
+        f"{kind} tau=0.009677 critic_lr={rate}" for rate in (0.00066, 0.0032) for kind in ("ddpg", "bi-res-ddpg(0.05)")
+    ]
+    line = lines(numbers(returns=dict.fromkeys(names, -1375.9)), width)[-1]
+    assert " ddpg …" in line
+    assert " bi-res-ddpg(0.05) …" in line
+    assert line.endswith("and 2 more")
+
+
 def test_a_search_shows_its_best_trials():
     config = make_config("pendulum-swingup", {"algorithm": "ddpg", "steps": 10_000, "warmup": 10, "seed": (0, 1)})
     config = searched(config, Search(ranges_of({"tau": (0.1, 0.9)}), trials=2))

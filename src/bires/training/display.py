@@ -28,6 +28,8 @@ WIDTH = 100
 """Columns of lines that do not go to a terminal."""
 SHORTEST = 12
 """Characters that a name on a line may have at least."""
+LEAST_END = 5
+"""Characters of the end of its settings, beside a whole algorithm."""
 NAMED = ("algorithm", "rule", "planner", "eta", "eta_end", "planning_eta")
 """What `Member.label` names by itself."""
 MEMORY_S = 10.0
@@ -240,13 +242,22 @@ def told_apart(returns: dict[str, float]) -> dict[str, float]:
     return {rest if same and rest else name: returns[name] for name, (_, _, rest) in zip(returns, parts, strict=True)}
 
 
+def shortened(name: str, most: int) -> str:
+    """A name that fits: the algorithm whole, if there is room for it, and the end of its settings."""
+    algorithm, _, settings = name.partition(" ")
+    room = most - len(algorithm) - 1
+    if len(name) <= most or not settings or room < LEAST_END:
+        return elided(name, most)
+    return f"{algorithm} {elided(settings, room)}"
+
+
 def some(returns: dict[str, float], room: int) -> list[str]:
     """What a line has room for: every kind, or the first (the baseline) and the best."""
     whole = [f"{name} {value:.1f}" for name, value in returns.items()]
     if len(joined(whole)) <= room:
         return whole
     most = max(SHORTEST, room // 2 - 16)  # so that there is room for two
-    named = {name: f"{elided(name, most)} {value:.1f}" for name, value in returns.items()}
+    named = {name: f"{shortened(name, most)} {value:.1f}" for name, value in returns.items()}
     first, *others = returns
     best = [first, *sorted(others, key=lambda name: -returns[name])]
     for count in range(len(best) - 1, 0, -1):
