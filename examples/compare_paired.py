@@ -3,7 +3,8 @@
 import numpy as np
 
 import bires
-from bires.analysis.statistics import auc, estimate, mean
+from bires.analysis.intervals import estimate
+from bires.analysis.statistics import auc, mean
 
 TASK = "Pendulum-v1"
 STEPS = 2_000

@@ -160,6 +160,16 @@ def test_a_run_may_stand_where_its_folder_may(run):
             "All members are sac: .* agent='sac', which is sac",
         ),
         (lambda run: FRONT.train(make_run), r"builds your environment\. Here: 'tests\.synthetic:make_run'\."),
+        (
+            lambda run: FRONT.train(gymnasium.make("Pendulum-v1")),
+            r"Here: 'Pendulum-v1', whose arguments are env_kwargs\.",
+        ),
+        (
+            lambda run: FRONT.train("Pendulum-v1", "sac"),
+            "^train: 'sac' was given without a name; only task may be; acc",
+        ),
+        (lambda run: run.figure("curves.png"), "^figure: 'curves.png' was given without a name; it takes no arguments"),
+        (lambda run: FRONT.load(), r"^load: missing a required argument: 'path'; accepted: path, trust"),
         (lambda run: FRONT.train(lambda: None), r"builds your environment\. For several"),
         (lambda run: FRONT.train("Pendulum-v1", callbacks=print), "'callbacks'. Did you mean 'callback'"),
         (lambda run: FRONT.tune("Pendulum-v1", ranges={"lr": (0, 1)}), "^lr is not a setting here; use critic_lr"),
@@ -298,3 +308,10 @@ def test_values_of_the_wrong_kind_are_refused_in_words(name, given, words, tmp_p
     monkeypatch.chdir(tmp_path)
     with pytest.raises(bires.UserError, match=words):
         getattr(bires, name)(["Pendulum-v1"] if name == "train_each" else "Pendulum-v1", **given)
+
+
+def test_a_member_that_diverged_is_evaluated_without_a_warning(tmp_path):
+    quick = {"steps": 130, "warmup": 100, "eval_every": 100, "eval_episodes": 1, "hidden": (32, 32), "workers": 0}
+    run = FRONT.train("Pendulum-v1", rule=["td", "res"], eta=1.0, critic_lr=1e30, out=tmp_path / "run", **quick)
+    assert list(run.members["status"]) == ["diverged", "diverged"]
+    assert not np.isfinite(bires.evaluate(run, episodes=1, workers=0)["bellman_error"]).any()

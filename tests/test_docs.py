@@ -1,9 +1,12 @@
 """The documentation: its code runs as it stands there, and the site builds without a warning."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +75,33 @@ def test_commands_on_pages_exist():
             assert word in known, f"{path.name}: bires {word}"
 
 
+def test_tests_files_and_names_on_pages_exist():
+    """Tests and functions are renamed, and pages go on naming them."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (*DOCS.rglob("*.md"), *BESIDE))
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
+    assert len(named := set(re.findall(r"`(test_[a-z_]+)…?`", text))) > 20
+    assert not {name for name in named if f"def {name}" not in tests}
+    files = re.findall(r"(?<![\w/])(?:tests|benchmarks|examples|src)/[\w/]+\.\w+", text)
+    assert not {path for path in files if not (ROOT / path).exists()}
+    for name in set(re.findall(r"`(bires(?:\.\w+)+)", text)):
+        assert found(name), name
+
+
+def found(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        with suppress(ImportError):
+            thing: Any = import_module(".".join(parts[:count]))
+            for part in parts[count:]:
+                fields = getattr(thing, "__dataclass_fields__", {})
+                if not hasattr(thing, part) and part not in fields:
+                    return False
+                thing = getattr(thing, part, None)
+            return True
+    return False
+
+
 @pytest.mark.parametrize("path", BESIDE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_of_pages_beside_the_site_lead_somewhere(path):
     """`mkdocs --strict` checks the others."""
@@ -85,6 +115,22 @@ def test_every_public_name_is_in_the_reference():
     told = re.findall(r"^::: ([\w.]+)$", "\n".join(path.read_text() for path in REFERENCE), re.MULTILINE)
     assert not {f"bires.{name}" for name in bires.__all__} - set(told)
     assert len(told) == len(set(told)), "something is there twice"
+
+
+def test_what_the_documentation_imports_is_in_the_reference():
+    """Its code is copied: what it needs may not "change without notice", as the reference says of all else."""
+    told = re.findall(r"^::: ([\w.]+)$", "\n".join(path.read_text() for path in REFERENCE), re.MULTILINE)
+    code = [path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.py")]
+    code += [block["code"] for path in DOCS.glob("*.md") for block in BLOCK.finditer(path.read_text(encoding="utf-8"))]
+    used = {
+        f"{node.module}.{name.name}"
+        for text in code
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bires")
+        for name in node.names
+    }
+    assert len(used) > 20
+    assert not {name for name in used if not {name, name.rpartition(".")[0]} & set(told)}
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

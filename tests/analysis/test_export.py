@@ -104,7 +104,7 @@ def test_wandb_offline_without_an_account(tmp_path):
     code = f"from bires.cli import main; assert main({words}) == 0; assert main({words}) == 0"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("1 members, offline") == 2
+    assert done.stdout.count("1 member, offline") == 2
     (one,) = viewed_members([run])
     (folder,) = (tmp_path / "wandb").glob("offline-run-*")
     assert folder.name.endswith(one.id)

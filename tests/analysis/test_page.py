@@ -68,6 +68,16 @@ def test_no_label_is_cut_and_ticks_differ(width, page, tmp_path):
         assert {"environment steps", "return"} <= set(svg.locator("text").all_text_contents())
 
 
+def test_at_1200_pixels_no_table_is_wider_than_the_page_and_two_tasks_stand_side_by_side(page, tmp_path):
+    make_page([*three_runs(tmp_path / "runs")[:2]], tmp_path / "out")
+    page.set_viewport_size({"width": 1200, "height": 900})
+    show(page, tmp_path / "out" / "report.html")
+    wide = page.evaluate("[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)")
+    assert wide == []
+    first, second = boxes_of(page, "#curves .panel")
+    assert first["right"] <= second["left"]
+
+
 def test_the_bars_say_where_their_axis_is_logarithmic(page, tmp_path):
     def much_better(member, step, steps):
         return (1.0 if member.eta is None else 40.0) * (1 + 0.1 * member.seed) * step / steps
@@ -90,6 +100,11 @@ def test_many_lines_have_error_bars_in_place_of_bands_and_every_line_is_explaine
     show(page, tmp_path / "few" / "report.html")
     assert page.locator("#curves path.band").count() == 6
     assert page.locator(".profile .legend").inner_text().split() == ["ddpg", "bi-res-ddpg(0.05)"]
+    again = [make_run(tmp_path / "first", PAIR), make_run(tmp_path / "again", changed(PAIR, seed=(7, 8)))]
+    make_page(again, tmp_path / "twice")  # runs of one task are told apart
+    show(page, tmp_path / "twice" / "report.html")
+    assert page.locator("#how td:first-child").all_inner_texts() == ["first", "again"]
+    assert [name.split()[-1] for name in page.locator("#how summary").all_inner_texts()] == ["first", "again"]
     make_page([make_run(tmp_path / "one", changed(PAIR, algorithm=("ddpg",)))], tmp_path / "one-kind")
     show(page, tmp_path / "one-kind" / "report.html")
     assert page.locator("#curves .legend").inner_text().strip() == "ddpg"

@@ -99,7 +99,7 @@ def test_compare_writes_its_files_and_its_run_can_be_evaluated(tmp_path):
     out = tmp_path / "run"
     done = command("compare", "pendulum-swingup", *QUICK, "--seeds", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert "95 % intervals, seeds paired; scores in units of 1000" in " ".join(done.stdout.split())
+    assert "95 % intervals, seeds paired. Scores are in units of 1000" in " ".join(done.stdout.split())
     assert "curves.png" in done.stdout
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "Warning" not in done.stdout + done.stderr

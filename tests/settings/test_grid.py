@@ -55,3 +55,7 @@ def test_a_population_may_plan_and_not_plan():
     assert [member.algorithm for member in members] == ["dyna-ddpg", "ddpg"]
     with pytest.raises(UserError, match="Unknown planner 'nothing'"):
         grid.members(make_config("Hopper", {"algorithm": "ddpg", "planner": "nothing"}))
+
+
+def test_messages_number_the_members_of_a_run():
+    assert (grid.numbered(1), grid.numbered(4)) == ("member 0 alone", "members 0 to 3")

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 import bires
+from bires.errors import UserError
 from bires.machine import hardware
 from bires.runs import lock
 from bires.runs.checkpoint import Store
@@ -186,9 +187,13 @@ def test_a_node_that_sees_another_folder_under_that_name_refuses(tmp_path):
 
 def test_bires_cores_limits_the_cores_of_a_process(monkeypatch):
     there = hardware.cores()
-    for given, expected in (("1", 1), ("100000", there), ("", there), ("many", there)):
+    for given, expected in (("1", 1), ("100000", there), ("", there)):
         monkeypatch.setenv("BIRES_CORES", given)
         assert hardware.cores() == expected
+    for given in ("many", "0", "-1", "1.5"):
+        monkeypatch.setenv("BIRES_CORES", given)
+        with pytest.raises(UserError, match=f"BIRES_CORES is set to '{given}'; accepted: a whole number from 1"):
+            hardware.cores()
 
 
 def test_the_last_step_is_read_from_a_table_that_is_being_written(tmp_path):

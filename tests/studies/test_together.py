@@ -46,7 +46,8 @@ def test_two_populations_at_once_equal_each_alone_and_a_failing_one_stops_no_oth
     assert not list((tmp_path / "both").glob("*.log"))
     (alone,) = study(tmp_path / "alone", ("Hopper",))
     monkeypatch.setenv("BIRES_CORES", "1")
-    fill([alone], Options(), Display(quiet=True), at_once(1, None))
+    fill([alone], Options(), Display(), at_once(1, None))
+    assert "1 population, 1 at a time with 1 of 1 cores each" in capsys.readouterr().out
     assert contents(alone.path) == contents(tmp_path / "both" / "Hopper")
 
 

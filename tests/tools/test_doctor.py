@@ -25,6 +25,13 @@ def test_this_machine_can_train(capsys):
         assert one["fix"] or one["state"] in ("ok", "absent"), one
 
 
+def test_a_wrong_setting_is_not_called_a_defect(monkeypatch):
+    monkeypatch.setenv("BIRES_CORES", "many")
+    (found,) = examined(doctor.cores)
+    assert (found.state, found.fix) == ("broken", "")
+    assert found.found.startswith("BIRES_CORES is set to 'many'; accepted: ")
+
+
 def test_what_is_broken_is_marked_and_changes_the_exit_code(monkeypatch, capsys):
     def wheel():
         yield Diagnosis("wheel", "broken", "it came off", "screw it on")

@@ -87,7 +87,7 @@ def test_a_dataset_of_the_replay(undisturbed, tmp_path, monkeypatch):
 def test_refusals(undisturbed, tmp_path):
     with pytest.raises(UserError, match="holds no whole episode yet"):
         episodes(undisturbed())
-    with pytest.raises(UserError, match="members 0 to 0"):
+    with pytest.raises(UserError, match="member 0 alone"):
         episodes(undisturbed(), member=1)
     with pytest.raises(UserError, match="source was given 'past'"):
         bires.export(undisturbed(), to="minari", source="past")  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def saying(answer):
 
 
 def test_an_answer_that_means_nothing_is_refused(quick, tmp_path):
-    wrong = {"accepted: None": ("all", 0.5, [True]), "members 0 to 0": (7,)}
+    wrong = {"accepted: None": ("all", 0.5, [True]), "member 0 alone": (7,)}
     for message, answer in ((message, answer) for message, answers in wrong.items() for answer in answers):
         with pytest.raises(UserError, match=message):
             bires.train(TASK, out=tmp_path / "run", callback=saying(answer), **quick)

@@ -82,6 +82,26 @@ def test_where_not_all_fit_the_first_and_the_best_are_shown():
     assert returns.endswith("and 10 more")
 
 
+def test_names_that_differ_in_settings_alone_are_shown_whole():
+    """They were cut: `…s-ddpg(0.05) critic_lr=0.0006605`."""
+    found = {"bi-res-ddpg(0.05) critic_lr=0.0006605": -1681.8, "bi-res-ddpg(0.05) critic_lr=0.003215": -1671.0}
+    assert lines(numbers(returns=found), 80)[-1] == "  critic_lr=0.0006605 -1681.8  critic_lr=0.003215 -1671.0"
+    for name, short in (("ddpg tau=0.1", "tau=0.1 1.0"), ("td3", "td3 1.0")):
+        assert lines(numbers(returns={name: 1.0, "ddpg tau=0.2": 2.0}), 80)[-1].count(short) == 1
+    assert lines(numbers(returns={"ddpg tau=0.1": 1.0}), 80)[-1].endswith("ddpg tau=0.1 1.0")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_names_that_are_cut_still_differ_in_their_algorithm(width):
+    names = [
+        f"{kind} tau=0.009677 critic_lr={rate}" for rate in (0.00066, 0.0032) for kind in ("ddpg", "bi-res-ddpg(0.05)")
+    ]
+    line = lines(numbers(returns=dict.fromkeys(names, -1375.9)), width)[-1]
+    assert " ddpg …" in line
+    assert " bi-res-ddpg(0.05) …" in line
+    assert line.endswith("and 2 more")
+
+
 def test_a_search_shows_its_best_trials():
     config = make_config("pendulum-swingup", {"algorithm": "ddpg", "steps": 10_000, "warmup": 10, "seed": (0, 1)})
     config = searched(config, Search(ranges_of({"tau": (0.1, 0.9)}), trials=2))

@@ -176,7 +176,7 @@ def test_the_command_searches_says_what_it_found_and_continues(tmp_path):
     words += ["--range", "critic-lr", "1e-4", "1e-2", "log", "--range", "tau", "1e-3", "1e-1", "--trials", "3"]
     said = typed("tune", *words)
     assert said.returncode == 0, said.stderr
-    assert "3 trials, the best first" in said.stdout
+    assert "3 trials, longest trained first, then by return" in said.stdout
     assert "with other seeds" in said.stdout
     assert "the search stopped members" in said.stdout
     run = bires.load(tmp_path / "run")

@@ -23,6 +23,7 @@ from typing import Any
 from bires.analysis.labels import labelled, number_of
 from bires.analysis.names import file_name
 from bires.errors import UserError
+from bires.machine.terminal import counted
 from bires.runs.run import Run
 from bires.settings import config as configs
 
@@ -60,9 +61,9 @@ def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
     found = viewed_members(runs)
     if to == "tensorboard":
         to_tensorboard(library, found, out)
-        return f"{len(found)} members; look at them with `tensorboard --logdir {out}`"
+        return f"{counted(len(found), 'member')}; look with `tensorboard --logdir {out}`"
     to_wandb(library, found, out, project)
-    return f"{len(found)} members, offline; upload them with `wandb sync {out / 'wandb'}/offline-run-*`"
+    return f"{counted(len(found), 'member')}, offline; upload with `wandb sync {out / 'wandb'}/offline-run-*`"
 
 
 def require(library: str, extra: str, flag: str) -> Any:

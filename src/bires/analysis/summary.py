@@ -207,10 +207,10 @@ def caption_of(rows: Sequence[Row], compared: Row) -> str:
     known = any(row.difference and np.isfinite(row.difference.low) for row in rows)
     kinds = dict.fromkeys(row.interval for row in rows if row.difference)
     how = f"95 % intervals, seeds {' or '.join(kinds)}" if known else "no intervals, which need more seeds"
-    unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else ", the range of these curves")
+    unit = f"{compared.scale:.4g}" + ("" if compared.scale_source == "given" else " (the range of these curves)")
     nobody = any(row.improvement and np.isnan(row.improvement.value) for row in rows)
-    dash = "; –: no rise is shown for any algorithm, or the baseline's AUC is 0" if nobody else ""
-    return f"to the baseline, {how}; scores in units of {unit}{dash}"
+    dash = " –: it is not certain that any algorithm has learned, or the baseline's AUC is 0." if nobody else ""
+    return f"Compared with the baseline; {how}. Scores are in units of {unit}.{dash}"
 
 
 def shown(row: Row) -> list[tuple[Estimate | None, str]]:

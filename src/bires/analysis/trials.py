@@ -116,6 +116,6 @@ def rich_table(run: Run, found: Table, width: int) -> RichTable | Group:
     else:
         ends = [f"{count}\n{state}" for count, state in zip(steps, states, strict=True)]
         columns += [Column("return [95 %]", [value.replace(" [", "\n[") for value in values]), Column("steps", ends)]
-    title = f"{printable(run.config.task)}: {found.height} trials, the best first"
+    title = f"{printable(run.config.task)}: {found.height} trials, longest trained first, then by return"
     more = f"{found.height - SHOWN} more in trials.csv" if found.height > SHOWN else None
     return fitted(columns, width, Look(title, more))

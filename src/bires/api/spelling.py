@@ -40,8 +40,7 @@ def as_typed(function: Callable[P, T]) -> Callable[P, T]:
         try:
             signature.bind(*args, **given)
         except TypeError as error:
-            names = ", ".join(name for name in signature.parameters if name != "self")
-            raise UserError(f"{function.__name__}: {error}; accepted: {names}.") from None
+            raise refused(function.__name__, signature, args, error) from None
         try:
             return function(*args, **given)
         except (UserError, Stopped) as error:
@@ -49,6 +48,18 @@ def as_typed(function: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return called
+
+
+def refused(name: str, signature: inspect.Signature, args: tuple[Any, ...], error: TypeError) -> UserError:
+    """The error for a call that a function does not take."""
+    parts = [one for one in signature.parameters.values() if one.name != "self"]
+    unnamed = [one.name for one in parts if one.kind is one.POSITIONAL_OR_KEYWORD]
+    given = args[1:] if "self" in signature.parameters else args
+    accepted = f"accepted: {', '.join(one.name for one in parts)}" if parts else "it takes no arguments"
+    if len(given) <= len(unnamed):
+        return UserError(f"{name}: {error}; {accepted}.")
+    only = f"; only {' and '.join(unnamed)} may be" if unnamed else ""
+    return UserError(f"{name}: {given[len(unnamed)]!r} was given without a name{only}; {accepted}.")
 
 
 def in_python(message: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Union
 
 import tyro
 
@@ -16,16 +16,14 @@ from bires.cli.groups import with_family, with_groups
 from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
+from bires.cli.values import arguments_of, refuse_wrong_values
 from bires.errors import UserError, unknown
 from bires.settings.config import types
-from bires.settings.values import Whole
+from bires.settings.values import Whole, flag
 
 TRAINING = (["train"], ["compare"], ["tune"])
 KEEPING = ("resume", "evaluate", "play", "report", "export")
 """Commands on runs that are there."""
-MARKER: Any = tyro.conf.Positional
-POSITIONAL = get_args(MARKER[Any])[1]
-"""What marks an argument without a flag."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class List:
     what: tyro.conf.Positional[Literal["all", "algorithms", "rules", "planners", "settings", "tasks", "studies"]] = (
         "all"
     )
+    """Which of them."""
 
     def run(self) -> int:
         from bires.cli.listing import folded, listing
@@ -171,7 +170,6 @@ def records_of(words: Sequence[str]) -> dict[str, type]:
     if words[:1] in TRAINING:
         selection.refuse_foreign()
         selection.refuse_several(words)
-        selection.refuse_other_words(words)
     return {
         "list": List,
         "train": with_groups(Train, selection),
@@ -196,6 +194,8 @@ def commands(words: Sequence[str]) -> Any:
     records = records_of(words)
     if words and not words[0].startswith("-") and words[0] not in records:
         raise unknown("command", words[0], records, "See `bires --help`.")
+    if words[:1] and words[0] in records and not {"-h", "--help"} & set(words):
+        refuse_wrong_values(records[words[0]], words)
     union: Any = Union[tuple(named(one, name) for name, one in records.items())]  # noqa: UP007
     prefixed: Any = tyro.conf.OmitArgPrefixes
     return prefixed[union]
@@ -212,23 +212,17 @@ def refused(words: Sequence[str], rest: Sequence[str]) -> UserError:
     if given is None:
         return UserError(f"`bires {command}` has no use for {' '.join(map(repr, rest))}. {see}")
     found = {name: flags_in(record) for name, record in records_of(words).items()}
-    flag = "--" + given.lstrip("-").replace("_", "-")
-    if near := get_close_matches(flag, found[command], n=2, cutoff=0.8):
+    wanted = flag(given.lstrip("-"))
+    if near := get_close_matches(wanted, found[command], n=2, cutoff=0.8):
         return UserError(f"`bires {command}` has no {given}. Did you mean {' or '.join(near)}? {see}")
-    name = flag[2:].replace("-", "_")
+    name = wanted[2:].replace("-", "_")
     if command in KEEPING and (name in types() or registry.owner_of(name)):
         why = f"`bires {command}` has no {given}: a run keeps the settings it was made with."
         return UserError(f"{why} For another value train a new run. {see}")
-    owners = ", ".join(f"`bires {name}`" for name, flags in found.items() if flag in flags)
+    owners = ", ".join(f"`bires {name}`" for name, flags in found.items() if wanted in flags)
     return UserError(f"`bires {command}` has no {given}{f', which is for {owners}' if owners else ''}. {see}")
 
 
 def flags_in(record: type) -> list[str]:
-    """The flags of a command, also those of the records in it."""
-    found: list[str] = []
-    for name, kind in get_type_hints(record, include_extras=True).items():
-        if isinstance(kind, type) and is_dataclass(kind):
-            found += flags_in(kind)
-        elif POSITIONAL not in get_args(kind):
-            found.append("--" + name.replace("_", "-"))
-    return found
+    """The flags of a command."""
+    return [flag(argument.name) for argument in arguments_of(record) if not argument.positional]

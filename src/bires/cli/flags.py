@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from bires.agents import registry
 from bires.envs.families import family_of
@@ -12,8 +12,8 @@ from bires.settings.arguments import arguments
 from bires.settings.comparison import compared, default_algorithm
 from bires.settings.config import Config, family_settings, refuse_foreign, types
 from bires.settings.foreign import ELSEWHERE
-from bires.settings.values import flag, require_one
-from bires.types import Setting, Sight, accepted
+from bires.settings.values import flag, is_number, require_one
+from bires.types import Setting, Sight
 
 
 class Selection:
@@ -40,25 +40,6 @@ class Selection:
         """Refuses flags of another agent or family by name, with what to type instead."""
         mine = {one.name for group in self.groups().values() for one in group}
         refuse_foreign(self.config, [n for n in self.names if n not in mine and n not in types() and known(n)])
-
-    def refuse_other_words(self, words: Sequence[str]) -> None:
-        """Refuses lists without a value, and values that are no numbers where numbers are wanted.
-
-        The parser would take the default, or not say what is wanted.
-        """
-        for name in self.names:
-            if get_origin(types().get(name)) is tuple and not values_after(words, flag(name)):
-                raise UserError(f"{flag(name)} was given no value; give one or more.")
-        kinds = {name: get_args(kind)[0] if get_origin(kind) is tuple else kind for name, kind in types().items()}
-        kinds |= {one.name: one.type for one in self.config.own_settings}
-        for name in self.names:
-            kind = kinds.get(name)
-            if kind not in (int, float):
-                continue
-            for value in values_after(words, flag(name)):
-                if not is_number(value) or (kind is int and not float(value).is_integer()):
-                    several = " Separate several values by spaces." if "," in value or "[" in value else ""
-                    raise UserError(f"{flag(name)} was given {value!r}; accepted: {accepted(kind)}.{several}")
 
     def refuse_several(self, words: Sequence[str]) -> None:
         """Refuses several numbers of a setting that takes one; the parser would only say that it knows no such word."""
@@ -116,14 +97,6 @@ def env_kwargs(words: Sequence[str]) -> dict[str, Any]:
 def known(name: str) -> bool:
     """Whether some agent or family has such a setting, or another library."""
     return bool(registry.owner_of(name)) or name in family_settings() or name in ELSEWHERE
-
-
-def is_number(word: str) -> bool:
-    try:
-        float(word)
-        return True
-    except ValueError:
-        return False
 
 
 def values_after(words: Sequence[str], wanted: str) -> list[str]:

@@ -65,7 +65,9 @@ def cores() -> int:
     """Cores this process may use: those it is bound to, or fewer where BIRES_CORES says so (shares, containers)."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = os.environ.get("BIRES_CORES", "")
-    return min(bound, max(1, int(share))) if share.isdecimal() else bound
+    if share and not (share.isdecimal() and int(share)):
+        raise UserError(f"BIRES_CORES is set to {share!r}; accepted: a whole number from 1, or nothing for all cores.")
+    return min(bound, int(share)) if share else bound
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def load_learner(config: Config, member: int, checkpoint: Checkpoint) -> tuple[E
     validate(config)
     members = grid.members(config)
     if not 0 <= proper("member", member, int) < len(members):
-        raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
+        raise UserError(f"Member {member} was given; the run has {grid.numbered(len(members))}.")
     member = int(member)
     environment = recipe_of(config).build()
     program = make_program(config, members, environment.space, 1)

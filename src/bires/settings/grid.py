@@ -56,6 +56,11 @@ def label(algorithm: str, *etas: float | None, end: float | None = None) -> str:
     return f"{algorithm}({', '.join(there)})" if there else algorithm
 
 
+def numbered(count: int) -> str:
+    """The numbers of so many members, in a message."""
+    return "member 0 alone" if count == 1 else f"members 0 to {count - 1}"
+
+
 def require_few(config: Config) -> None:
     """Refuses a grid that is too large, before it is made."""
     lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", *ETAS, "seed", "gamma")}

@@ -57,6 +57,15 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def is_number(word: str) -> bool:
+    """Whether a word is a number."""
+    try:
+        float(word)
+        return True
+    except ValueError:
+        return False
+
+
 def settled_own(setting: Setting, value: Any) -> Any:
     """The same for a setting of an agent, a planner or a family, with its bounds checked."""
     if not setting.varies:
@@ -118,6 +127,8 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     if name == "task":
         place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '.')}"
         this = f" Here: {place!r}." if callable(value) and "." not in place.partition(":")[2] else ""
+        if name_of := getattr(getattr(value, "spec", None), "id", None):  # an environment that Gymnasium made
+            this = f" Here: {name_of!r}, whose arguments are env_kwargs."
         raise UserError(
             f"task was given {value!r}; accepted: one task, as text: a Gymnasium id, or MODULE:FUNCTION of one that "
             f"builds your environment.{this} For several tasks: bires.train_each([…])."

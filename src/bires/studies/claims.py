@@ -152,7 +152,7 @@ def compared(
     """One kind and another, on one task or the mean over all that have both: by default the improvement of the AUC.
 
     ``by_sign``: the (mean) difference of normalised scores, as a ratio to nothing would outweigh all, and the interval
-    of a ratio need not leave out zero where that of its difference does.
+    of a ratio need not exclude zero where that of its difference does.
     ``once_learned``: open as long as nobody has learned one of these tasks; untrained policies perform alike.
     """
 

@@ -23,6 +23,7 @@ import jax
 
 from bires.errors import UserError
 from bires.machine.hardware import cores
+from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options, Stopped
 from bires.studies import estimate
@@ -66,7 +67,8 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
     try:
         with display, stoppable() as stop, visible(jobs[0].path.parent) as mark:
             nodes = [n["Resources"] for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
-            display.say(f"{len(jobs)} populations on {len(nodes)} nodes with {sum(n['CPU'] for n in nodes):g} CPUs")
+            cpus = sum(n["CPU"] for n in nodes)
+            display.say(f"{counted(len(jobs), 'population')} on {counted(len(nodes), 'node')} with {cpus:g} CPUs")
             parts = [share(job.members, estimate.memory(job), nodes, options.workers) for job in jobs]
             tasks = {submit(ray, job, options, part, mark): job for job, part in zip(jobs, parts, strict=True)}
             return gather(ray, tasks, display, stop)

@@ -44,7 +44,7 @@ MEASURES = {
     "final return": "… of final returns, mean",
     "AUC ratio: median": "improvement of the AUC: median over tasks",
     "mean": "… mean",
-    "over": "… over tasks that somebody learned",
+    "over": "… over tasks that at least one algorithm learned",
     "median of all": "… median over all tasks, learned or not (the paper's)",
     "intervals": "95 % intervals",
 }
@@ -265,7 +265,7 @@ def left_out(results: Found) -> list[str]:
     """What follows the table: a blank line, and which tasks the ratio skips."""
     found = shown_totals(results)
     without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
-    nobody = f"Nobody learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}."
+    nobody = f"No algorithm learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}."
     return [*([""] if found else []), *([nobody, ""] if without else [])]
 
 
@@ -279,7 +279,7 @@ def measured(claim: Judged) -> str:
         return "–"
     if claim.unit == "share":
         return percent(claim.value)
-    return claim.value.show(".3g")
+    return minus(claim.value.show(".3g"))
 
 
 def main(arguments: Sequence[str]) -> None:

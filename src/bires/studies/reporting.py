@@ -78,7 +78,8 @@ def shortened(panels: Sequence[Panel]) -> list[str]:
     again = [run.path.name for panel in panels for run in superseded(panel.runs)]
     return [
         f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
-        f"The same seeds twice, counted once, in the run that got further; not in: {', '.join(again)}."
+        f"Left out of {', '.join(again)}: members that another run here has, too (same kind, same seed). Each counts "
+        "once, in the run that got furthest, of equals in the first that was trained."
         if again
         else "",
     ]

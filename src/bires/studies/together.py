@@ -23,6 +23,7 @@ import jax
 
 from bires.errors import UserError
 from bires.machine.processes import launch
+from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options
 from bires.settings.values import proper
@@ -89,8 +90,8 @@ def run_together(
     slots = min(len(jobs), count if count is not None else default_count(machine, fewest))
     with display, stoppable() as stop:
         display.say(
-            f"{len(jobs)} populations, {slots} at a time with {cores_each(machine, slots)} of {machine.cores} cores "
-            f"each, on {machine.platform}"
+            f"{counted(len(jobs), 'population')}, {slots} at a time with {cores_each(machine, slots)} of "
+            f"{machine.cores} cores each, on {machine.platform}"
         )
         deadline = None if minutes is None else began + 60 * minutes
         return PopulationScheduler(machine, slots, options, display, deadline, following).run(jobs, stop)

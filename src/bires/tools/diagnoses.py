@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Literal
 
+from bires.errors import UserError
 from bires.runs.tables import terminal_width
 
 State = Literal["ok", "advice", "absent", "broken"]
@@ -19,6 +20,7 @@ State = Literal["ok", "advice", "absent", "broken"]
 MARKS: dict[State, str] = {"ok": "ok", "advice": "look", "absent": "–", "broken": "FAIL"}
 INDENT = " " * 34
 """Below what was found."""
+REPORT = "Please report this."
 LEAST = 20
 """Columns for what was found, however narrow a terminal is."""
 
@@ -33,10 +35,12 @@ class Diagnosis:
     fix: str = ""
 
 
-def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = "Please report this.") -> Iterator[Diagnosis]:
+def examined(check: Callable[[], Iterator[Diagnosis]], fix: str = REPORT) -> Iterator[Diagnosis]:
     """A check that raises is a finding, too."""
     try:
         yield from check()
+    except UserError as error:  # it says what to type
+        yield Diagnosis(check.__name__, "broken", str(error), "" if fix == REPORT else fix)
     except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         found = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"

@@ -51,7 +51,7 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     everyone = grid.members(run.config)
     for member in chosen:
         if not 0 <= proper("member", member, int) < len(everyone):
-            raise UserError(f"--member was given {member}; {run.path} has members 0 to {len(everyone) - 1}.")
+            raise UserError(f"--member was given {member}; {run.path} has {grid.numbered(len(everyone))}.")
     checkpoint = newest_checkpoint(run.path)
     ids = np.array(list(dict.fromkeys(chosen)) or range(len(everyone)), int)
     members = [everyone[i] for i in ids]

@@ -52,7 +52,7 @@ def replayed(run: Run, member: int, most: int | None) -> tuple[Environment, list
         )
     members = grid.members(run.config)
     if not 0 <= proper("member", member, int) < len(members):
-        raise UserError(f"Member {member} was given; the run has members 0 to {len(members) - 1}.")
+        raise UserError(f"Member {member} was given; the run has {grid.numbered(len(members))}.")
     checkpoint = newest_checkpoint(run.path)
     with closing(recipe_of(run.config).build()) as environment:
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from bires.errors import UserError, unknown
 from bires.machine.modules import import_users
 from bires.runs.run import Run
-from bires.settings.grid import Member
+from bires.settings.grid import Member, numbered
 
 ACCEPTED = "None (go on), False (stop the run), or the numbers of the members to stop, such as [0, 3]"
 
@@ -81,5 +81,5 @@ def to_stop(callback: Callback, evaluation: Evaluation, count: int) -> list[int]
         raise UserError(f"The callback returned {answer!r}; accepted: {ACCEPTED}.")
     chosen = {int(number) for number in numbers}
     if strange := chosen - set(range(count)):
-        raise UserError(f"The callback returned member {min(strange)}; the run has members 0 to {count - 1}.")
+        raise UserError(f"The callback returned member {min(strange)}; the run has {numbered(count)}.")
     return sorted(chosen & evaluation.members.keys())

@@ -28,6 +28,8 @@ WIDTH = 100
 """Columns of lines that do not go to a terminal."""
 SHORTEST = 12
 """Characters that a name on a line may have at least."""
+LEAST_END = 5
+"""Characters of the end of its settings, beside a whole algorithm."""
 NAMED = ("algorithm", "rule", "planner", "eta", "eta_end", "planning_eta")
 """What `Member.label` names by itself."""
 MEMORY_S = 10.0
@@ -204,7 +206,7 @@ def bar(share: float) -> Table:
 
 def lines(numbers: dict[str, Any], width: int) -> list[str]:
     """One line, or where that is too long its parts below each other: none is longer than ``width``."""
-    left, count = numbers["seconds_left"], numbers["training"]
+    left, count, returns = numbers["seconds_left"], numbers["training"], told_apart(numbers["returns"])
     parts = [f"step {numbers['step']:>7,} / {numbers['steps']:,}"]
     if numbers["steps_per_second"] and count:
         each = f"{numbers['steps_per_second'] / count:,.0f} steps/s"
@@ -213,11 +215,11 @@ def lines(numbers: dict[str, Any], width: int) -> list[str]:
     if left:
         parts.append(f"{left // 3600}:{left % 3600 // 60:02d}:{left % 60:02d} left")
     parts += [f"{numbers[status]} {status}" for status in ("diverged", "stopped", "failed") if numbers[status]]
-    whole = joined([*parts, *(f"{name} {value:.1f}" for name, value in numbers["returns"].items())])
+    whole = joined([*parts, *(f"{name} {value:.1f}" for name, value in returns.items())])
     if len(whole) <= width:
         return [whole]
     found = packed(parts, width)
-    return [*found, f"  {joined(some(numbers['returns'], width - 2))}"] if numbers["returns"] else found
+    return [*found, f"  {joined(some(returns, width - 2))}"] if returns else found
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -233,12 +235,29 @@ def packed(parts: Sequence[str], width: int) -> list[str]:
     return found
 
 
+def told_apart(returns: dict[str, float]) -> dict[str, float]:
+    """Names without the algorithm, where all have the same one and differ in their settings alone."""
+    parts = [name.partition(" ") for name in returns]
+    same = len({first for first, _, _ in parts}) == 1 and len(parts) > 1
+    return {rest if same and rest else name: returns[name] for name, (_, _, rest) in zip(returns, parts, strict=True)}
+
+
+def shortened(name: str, most: int) -> str:
+    """A name that fits: the algorithm whole, if there is room for it, and the end of its settings."""
+    algorithm, _, settings = name.partition(" ")
+    room = most - len(algorithm) - 1
+    if len(name) <= most or not settings or room < LEAST_END:
+        return elided(name, most)
+    return f"{algorithm} {elided(settings, room)}"
+
+
 def some(returns: dict[str, float], room: int) -> list[str]:
     """What a line has room for: every kind, or the first (the baseline) and the best."""
+    whole = [f"{name} {value:.1f}" for name, value in returns.items()]
+    if len(joined(whole)) <= room:
+        return whole
     most = max(SHORTEST, room // 2 - 16)  # so that there is room for two
-    named = {name: f"{elided(name, most)} {value:.1f}" for name, value in returns.items()}
-    if len(joined(list(named.values()))) <= room:
-        return list(named.values())
+    named = {name: f"{shortened(name, most)} {value:.1f}" for name, value in returns.items()}
     first, *others = returns
     best = [first, *sorted(others, key=lambda name: -returns[name])]
     for count in range(len(best) - 1, 0, -1):

@@ -158,6 +158,7 @@ def profiles(panels: Sequence[Panel], look: Styles) -> dict[str, Any]:
 def run_data(run: Run, out: Path) -> dict[str, Any]:
     manifest = run.manifest
     return {
+        "run": run.path.resolve().name,
         "task": run.config.task,
         "members": run.members.height,
         "steps": run.config.steps,
@@ -182,6 +183,7 @@ def versions(runs: Sequence[Run]) -> list[dict[str, Any]]:
         groups.setdefault(json.dumps(kept | {"settings": settings}, indent=1), []).append(run)
     return [
         {
+            "runs": [run.path.resolve().name for run in same],
             "tasks": [run.config.task for run in same],
             "commands": "\n".join(dict.fromkeys(str(run.manifest.get("command", "–")) for run in same)),
             "text": text,

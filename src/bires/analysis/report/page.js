@@ -5,13 +5,14 @@ const drop = (section) => {
   document.querySelector(`nav a[href="#${section}"]`).remove();
 };
 
-// Tables. A cell is text, a node, or [text, number to sort by]. Names stay on one line; prose may wrap.
+// Tables. A cell is text, a node, or [text, number to sort by]. Names stay on one line; prose may wrap, and so may a number before its interval.
+const together = (text) => text.replace(/ (?!\[)/g, "\u00a0");
 
 function table(heads, rows, { text = [0], prose = [] } = {}) {
   const kind = (i) => (prose.includes(i) ? "text prose" : text.includes(i) ? "text" : null);
   const body = make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => {
     const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
-    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : String(shown ?? "–"));
+    return make("td", { class: kind(i), "data-key": key, title: i || shown instanceof Node ? null : shown }, shown instanceof Node ? shown : kind(i) ? String(shown ?? "–") : together(String(shown ?? "–")));
   }))));
   const sort = (i) => {
     const key = (row) => { const cell = row.cells[i], raw = cell.dataset.key ?? cell.textContent.replaceAll("−", "-").replaceAll(",", ""), value = parseFloat(raw); return Number.isNaN(value) ? raw : value; };
@@ -33,7 +34,7 @@ function claims() {
   if (!data.claims.length) { drop("claims"); return; }
   const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
   body.append(table(["claim", "paper", "ours [95 % interval]", "intervals", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", spread(c.value, show[c.unit]), c.interval || "–", make("span", { class: c.answer.replace(" ", "-") }, c.answer)]), { text: [0, 3, 4], prose: [0] }));
-  body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it holds both; no data: the runs that would tell are missing."));
+  body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it includes both; no data: the runs that would tell are missing."));
 }
 
 // Learning curves.
@@ -209,8 +210,10 @@ function diverged() {
 function how() {
   const body = document.querySelector("#how .body"), when = (text) => (text ? text.slice(0, 16).replace("T", " ") : null);
   if (data.command) body.append(make("pre", {}, data.command));
-  body.append(table(["task", "members", "steps", "protocol", "begun (UTC)", "ended", "raw files", "hardware"], data.runs.map((run) => [run.task, run.members, [count(run.steps), run.steps], run.protocol, when(run.start) ?? "–", when(run.end) ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "])), run.hardware]), { text: [0, 3, 4, 5, 6, 7] }));
-  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.tasks.length} run${group.tasks.length > 1 ? "s" : ""}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.commands), make("pre", {}, group.text)));
+  const again = new Set(data.runs.map((run) => run.task)).size < data.runs.length; // then a task does not say which run
+  const first = again ? ["run", "task"] : ["task"], place = first.length;
+  body.append(table([...first, "members", "steps", "protocol", "begun (UTC)", "ended", "raw files", "hardware"], data.runs.map((run) => [...first.map((name) => run[name]), run.members, [count(run.steps), run.steps], run.protocol, when(run.start) ?? "–", when(run.end) ?? "not finished", make("span", {}, ...run.files.flatMap((file) => [make("a", { href: file.href }, file.name), " "])), run.hardware]), { text: [0, place - 1, ...[2, 3, 4, 5].map((i) => place + i)], prose: [place + 6] }));
+  for (const group of data.versions) body.append(make("details", {}, make("summary", {}, `versions and settings of ${group.runs.length > 3 ? `${group.runs.length} runs` : group.runs.join(", ")}`), make("p", {}, group.tasks.join(", ")), make("pre", {}, group.commands), make("pre", {}, group.text)));
 }
 
 document.getElementById("title").textContent = data.title;
