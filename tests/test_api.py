@@ -14,12 +14,14 @@ import pytest
 import bires
 from bires.agents.registry import AGENTS
 from bires.api.keywords import Numbers, RunSettings, Settings
+from bires.api.results import one_member
 from bires.api.spelling import in_python
 from bires.api.training import make_options
 from bires.envs.families import FAMILIES
 from bires.planning.registry import SETTINGS
 from bires.runs import folder as runs
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
@@ -298,3 +300,13 @@ def test_values_of_the_wrong_kind_are_refused_in_words(name, given, words, tmp_p
     monkeypatch.chdir(tmp_path)
     with pytest.raises(bires.UserError, match=words):
         getattr(bires, name)(["Pendulum-v1"] if name == "train_each" else "Pendulum-v1", **given)
+
+
+def test_a_member_is_found_by_the_numbers_it_has_not_by_ones_near_them(tmp_path):
+    settings: dict[str, Any] = {"seed": (123456, 123457), "critic_lr": (1e-9, 1 / 3)}
+    run = make_run(tmp_path / "run", make_config("walker-stand", settings | {"algorithm": "ddpg", "steps": 2e4}))
+    for number, row in enumerate(grid.members(run.config)):
+        assert one_member(run.members, {"seed": row.seed, "critic_lr": row.own["critic_lr"]}) == number
+    for strange in ({"seed": 123455, "critic_lr": 1e-9}, {"seed": 123456, "critic_lr": 0.0}):
+        with pytest.raises(bires.UserError, match="was given; the run has these members"):
+            one_member(run.members, strange)
