@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import bires
+from bires.machine import memory
 from tests.helpers import TASK, assert_same_state, contents, typed
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
@@ -51,6 +52,16 @@ def test_a_run_that_cannot_go_on_is_not_made_longer(copied):
         path.write_bytes(b"damaged")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     with pytest.raises(bires.UserError, match="nothing was changed"):
+        bires.resume(run.path, steps=100, quiet=True)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert bires.load(run.path).finished
+
+
+def test_a_run_that_would_not_fit_any_more_is_not_made_longer(copied, monkeypatch):
+    run = copied()
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    monkeypatch.setattr(memory, "free_memory", lambda: 10_000)
+    with pytest.raises(bires.UserError, match="This population needs"):
         bires.resume(run.path, steps=100, quiet=True)
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     assert bires.load(run.path).finished

@@ -214,6 +214,7 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
     if steps > run.config.steps:
         gone = [row for row in run.members.rows() if row["status"] in ("diverged", "failed")]
         plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
+        plan.require_memory()  # its replay may grow
         with Lock(path, Options.patience):
             newest(plan, Folder(path))  # or it cannot go on, and is left as it is
             Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})
