@@ -44,6 +44,14 @@ def test_draws_fill_their_ranges_and_depend_on_the_seed_alone():
     assert draw(RATES, set(), 5, 0)["eta"] == drawn["eta"][:5], "fewer draws are the first of more"
 
 
+@pytest.mark.parametrize("log", [False, True], ids=["linear", "log"])
+@pytest.mark.parametrize(("low", "high"), [(0.999, 0.9999), (0.99999, 0.999999), (100_000, 100_100)])
+def test_draws_fill_a_narrow_range_too(low, high, log):
+    drawn = draw({"gamma": Range(low, high, log)}, set(), 64, 0)["gamma"]
+    assert len(set(drawn)) == 64
+    assert np.histogram(drawn, bins=4, range=(low, high))[0].tolist() == [16] * 4
+
+
 def test_every_combination_of_the_lists_has_every_draw():
     config = searched(BASE, Search(RATES, trials=3))
     members = grid.members(config)
