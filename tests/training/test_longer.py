@@ -67,6 +67,24 @@ def test_a_run_that_would_not_fit_any_more_is_not_made_longer(copied, monkeypatc
     assert bires.load(run.path).finished
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--keep-every", "0"), "--keep-every was given 0"),
+        (("--checkpoint-minutes", "0"), "--checkpoint-minutes was given 0"),
+        (("--callback", "nowhere:stop"), "nowhere"),
+        (("--workers", "-1"), "--workers was given -1"),
+    ],
+)
+def test_a_refused_command_makes_no_run_longer(copied, words, message):
+    run = copied()
+    before = (run.path / "manifest.json").read_bytes()
+    said = typed("resume", str(run.path), "--steps", "90", *words)
+    assert said.returncode == 2
+    assert message in said.stderr
+    assert (run.path / "manifest.json").read_bytes() == before
+
+
 def test_a_lengthened_run_of_pixels_equals_a_long_one(tmp_path):
     """Stacks of frames reach back before the oldest step that is drawn; the replay has room for them from the start."""
     settings: dict[str, Any] = {"steps": 60, "warmup": 10, "eval_every": 60, "eval_episodes": 1, "replay": 500}
