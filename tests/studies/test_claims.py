@@ -45,6 +45,17 @@ def luck(member):
     return np.random.default_rng([member.seed, int(1000 * (member.eta or 0))]).normal(0.0, 2.0)
 
 
+@pytest.mark.parametrize("algorithm", ["sac", "crossq", "dqn"])
+def test_runs_of_another_agent_than_a_studys_are_reported(tmp_path, algorithm):
+    """They have no such settings as DDPG's noise, so they do not differ in these."""
+    task = "CartPole-v1" if algorithm == "dqn" else "walker-stand"
+    given = {"algorithm": algorithm, "steps": 400, "warmup": 10, "eval_every": 100}
+    panels = collect([make_run(tmp_path / "run", make_config(task, given))])
+    (note, *_) = notes(STUDIES["auc"], panels)
+    assert "batch" in note
+    assert "noise" not in note
+
+
 def test_a_claim_without_an_interval_is_json_too(tmp_path, capsys):
     """A single seed has no interval."""
     (panel,) = panels_of(tmp_path, lambda member: 1.0, tasks=("walker-stand",), seeds=1)
