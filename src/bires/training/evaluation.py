@@ -107,6 +107,7 @@ class EvaluationBridge(EvaluationHost):
         """The true successors of the last actions."""
         return self._rows(self.pool.arrays.next_observation)
 
+    @np.errstate(over="ignore", invalid="ignore")  # values of a member that has diverged
     def evaluate(self, action: np.ndarray, value: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool, bool]:
         """One step of every running episode, with the values of these actions and those of the last successors.
 
@@ -139,6 +140,7 @@ class EvaluationBridge(EvaluationHost):
         more = ended or bool(self.going.any())
         return self.observation(), ended, more and not self._stopping()
 
+    @np.errstate(invalid="ignore")
     def row(self, who: int) -> tuple[Any, ...]:
         """A row of evaluations.csv without its step."""
         mine, returns = self.owner == who, np.array(self.returns[who])
