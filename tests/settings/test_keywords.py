@@ -30,6 +30,8 @@ def test_numbers_may_be_numpys_and_whole_ones_floats():
         ("seeds", "3", "--seeds was given '3'"),
         ("steps", True, "--steps was given True; accepted: whole numbers"),
         ("epsilon_end", {0.1: 0.2}, "--epsilon-end was given {0.1: 0.2}; accepted: numbers"),
+        ("protocol", np.array(["paper"]), r"--protocol was given array\(\['paper'\].*; accepted: modern, paper"),
+        ("optimiser", np.array(["adam", "rmsprop"]), "--optimiser was given array.*; accepted: adam, rmsprop"),
     ):
         with pytest.raises(bires.UserError, match=words):
             make_config("CartPole-v1", {"algorithm": "dqn", name: value})

@@ -71,7 +71,7 @@ def range_of(name: str, words: Sequence[Any]) -> Range:
     except (TypeError, ValueError):
         raise UserError(wrong) from None
     log = len(words) == 3 and words[2] == "log"
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(high - low) and low < high):
         raise UserError(f"--range {name} was given {low:g} to {high:g}; accepted: finite numbers, the lower first.")
     if log and low <= 0:
         raise UserError(f"--range {name} was given {low:g} to {high:g} log; accepted for log: numbers above 0.")

@@ -110,7 +110,7 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     except OverflowError:  # a whole number beyond all floats
         raise UserError(f"{flag(name)} was given {shown(value)}; accepted: {accepted(kind)}.") from None
     if get_origin(kind) is Literal:
-        if value not in get_args(kind):
+        if not isinstance(value, str) or value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
         return value
     if isinstance(value, kind) and not number and isinstance(value, bool) == (kind is bool):
