@@ -65,6 +65,9 @@ def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     np.testing.assert_allclose(policy(np.stack([flat, flat]))[1], policy(flat), rtol=1e-5)
     with pytest.raises(bires.UserError, match=r"given 2 numbers.*5 numbers, or several"):
         policy([1.0, 2.0])
+    for wrong in ({}, {"position": observation["position"]}, {**observation, "position": "left"}):
+        with pytest.raises(bires.UserError, match=r"accepted: an observation of cartpole-swingup, in Dict\("):
+            policy(wrong)
 
 
 def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
@@ -180,6 +183,11 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.report([]), "^runs was given nothing"),
         (lambda run: FRONT.report(None), "^runs was given None"),
         (lambda run: FRONT.report(run, study="auk"), "^Unknown study 'auk'. Did you mean 'auc'"),
+        (lambda run: FRONT.report(run, study=["auc"]), r"^study was given \['auc'\]; accepted: text"),
+        (lambda run: FRONT.reproduce(None), "^study was given None; accepted: text"),
+        (lambda run: FRONT.reproduce("auc", task=None), "^task was given None; accepted: names of the study's tasks"),
+        (lambda run: FRONT.train("Pendulum-v1", log=["wandb"]), r"^log was given \['wandb'\]; accepted: tensorboard"),
+        (lambda run: run.policy(algorithm=["ddpg"]), r"^algorithm was given \['ddpg'\]; accepted: text"),
         (lambda run: FRONT.report(run, study="mujoco"), "^study was given mujoco, whose tasks are HalfCheetah"),
         (lambda run: FRONT.report(run, study="linear"), "type `bires reproduce linear`"),
         (lambda run: FRONT.export(run, to="excel"), "^to was given 'excel'; accepted: tensorboard, wandb"),

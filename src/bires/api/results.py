@@ -46,9 +46,8 @@ def one_member(members: Table, columns: Mapping[str, Any]) -> int:
     for name, value in columns.items():
         if name not in table:
             raise unknown("column", name, table, "")
-        kind, wanted = table[name].dtype.kind, value
-        if kind in "if":
-            wanted = proper(name, value, float)
+        kind = table[name].dtype.kind
+        wanted = proper(name, value, float if kind in "if" else str)
         chosen &= table[name] == (float(cell(wanted) or "nan") if kind == "f" else wanted)
     if chosen.sum() == 1:
         return int(table["member"][chosen][0])
@@ -232,6 +231,7 @@ def report(
     The paper's claims are judged for the ``study`` that is named, or where `bires reproduce` made all of the runs.
     ``trust``: see `load`.
     """
+    study = None if study is None else proper("study", study, str)
     found, where = opened(runs, trust), folder("out", out)
     named = f", study={study!r}" if study else ""
     made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")
