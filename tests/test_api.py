@@ -14,12 +14,14 @@ import pytest
 import bires
 from bires.agents.registry import AGENTS
 from bires.api.keywords import Numbers, RunSettings, Settings
+from bires.api.results import one_member
 from bires.api.spelling import in_python
 from bires.api.training import make_options
 from bires.envs.families import FAMILIES
 from bires.planning.registry import SETTINGS
 from bires.runs import folder as runs
 from bires.settings import config as configs
+from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
@@ -63,6 +65,9 @@ def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     np.testing.assert_allclose(policy(np.stack([flat, flat]))[1], policy(flat), rtol=1e-5)
     with pytest.raises(bires.UserError, match=r"given 2 numbers.*5 numbers, or several"):
         policy([1.0, 2.0])
+    for wrong in ({}, {"position": observation["position"]}, {**observation, "position": "left"}):
+        with pytest.raises(bires.UserError, match=r"accepted: an observation of cartpole-swingup, in Dict\("):
+            policy(wrong)
 
 
 def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
@@ -188,6 +193,11 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: FRONT.report([]), "^runs was given nothing"),
         (lambda run: FRONT.report(None), "^runs was given None"),
         (lambda run: FRONT.report(run, study="auk"), "^Unknown study 'auk'. Did you mean 'auc'"),
+        (lambda run: FRONT.report(run, study=["auc"]), r"^study was given \['auc'\]; accepted: text"),
+        (lambda run: FRONT.reproduce(None), "^study was given None; accepted: text"),
+        (lambda run: FRONT.reproduce("auc", task=None), "^task was given None; accepted: names of the study's tasks"),
+        (lambda run: FRONT.train("Pendulum-v1", log=["wandb"]), r"^log was given \['wandb'\]; accepted: tensorboard"),
+        (lambda run: run.policy(algorithm=["ddpg"]), r"^algorithm was given \['ddpg'\]; accepted: text"),
         (lambda run: FRONT.report(run, study="mujoco"), "^study was given mujoco, whose tasks are HalfCheetah"),
         (lambda run: FRONT.report(run, study="linear"), "type `bires reproduce linear`"),
         (lambda run: FRONT.export(run, to="excel"), "^to was given 'excel'; accepted: tensorboard, wandb"),
@@ -310,8 +320,11 @@ def test_values_of_the_wrong_kind_are_refused_in_words(name, given, words, tmp_p
         getattr(bires, name)(["Pendulum-v1"] if name == "train_each" else "Pendulum-v1", **given)
 
 
-def test_a_member_that_diverged_is_evaluated_without_a_warning(tmp_path):
-    quick = {"steps": 130, "warmup": 100, "eval_every": 100, "eval_episodes": 1, "hidden": (32, 32), "workers": 0}
-    run = FRONT.train("Pendulum-v1", rule=["td", "res"], eta=1.0, critic_lr=1e30, out=tmp_path / "run", **quick)
-    assert list(run.members["status"]) == ["diverged", "diverged"]
-    assert not np.isfinite(bires.evaluate(run, episodes=1, workers=0)["bellman_error"]).any()
+def test_a_member_is_found_by_the_numbers_it_has_not_by_ones_near_them(tmp_path):
+    settings: dict[str, Any] = {"seed": (123456, 123457), "critic_lr": (1e-9, 1 / 3)}
+    run = make_run(tmp_path / "run", make_config("walker-stand", settings | {"algorithm": "ddpg", "steps": 2e4}))
+    for number, row in enumerate(grid.members(run.config)):
+        assert one_member(run.members, {"seed": row.seed, "critic_lr": row.own["critic_lr"]}) == number
+    for strange in ({"seed": 123455, "critic_lr": 1e-9}, {"seed": 123456, "critic_lr": 0.0}):
+        with pytest.raises(bires.UserError, match="was given; the run has these members"):
+            one_member(run.members, strange)

@@ -109,3 +109,35 @@ def test_it_is_compared_by_its_rules():
     assert compared("Pendulum-v1", f"{AGENT}twin") == (f"{AGENT}twin", f"{AGENT}bi-res-twin")
     with pytest.raises(bires.UserError, match="has no agent 'ddpg'; it has: twin"):
         compared("Pendulum-v1", f"{AGENT}ddpg")
+
+
+FLAGGED = """
+from dataclasses import replace
+from bires.agents.base import Algorithm
+from bires.agents.ddpg import SPEC, make
+from bires.types import Setting
+
+def made(design):
+    return make(design)
+
+MINE = replace(
+    SPEC, name="flagged", make=made, baseline="flagged",
+    settings=(*SPEC.settings, Setting("careful", {default}, "For a test.", varies=True)),
+    algorithms={{"flagged": Algorithm("flagged", "td", None, "For a test.")}},
+)
+"""
+
+
+def test_a_flag_may_vary_in_a_population(elsewhere, quick):
+    (elsewhere / "flagged.py").write_text(FLAGGED.format(default=False))
+    run = bires.train(TASK, algorithm="flagged:flagged", careful=[False, True], out=elsewhere / "run", **quick)
+    assert run.members["careful"].tolist() == [0, 1]
+    assert run.summary()["kind"].tolist() == ["flagged careful=0", "flagged careful=1"]
+    assert run.policy(careful=1).about["member"] == "1"
+
+
+def test_a_text_that_varies_is_refused(elsewhere, capsys):
+    """Members' numbers are arrays in a program."""
+    (elsewhere / "worded.py").write_text(FLAGGED.replace("flagged", "worded").format(default="'much'"))
+    assert main(["train", TASK, "--algorithm", "worded:worded"]) == 2
+    assert "The setting 'careful' is text and has varies=True" in capsys.readouterr().err

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from bires.errors import UserError
+
 Params = Any
 """A pytree of arrays."""
 
@@ -106,9 +108,18 @@ class Setting:
     choices: tuple[str, ...] = ()
     """What a text may be."""
     varies: bool = False
-    """Whether it may vary inside a population: then it is an array there, and several values make a grid."""
+    """Whether it may vary inside a population: then it is an array there (text cannot be one), and several values make
+    a grid."""
     hint: str = ""
     """What an error message adds, such as the paper's value."""
+
+    def __post_init__(self) -> None:
+        """Refuses what could never be trained, where it is written."""
+        if self.varies and self.type is str:
+            raise UserError(
+                f"The setting {self.name!r} is text and has varies=True; members' numbers are arrays, so accepted: "
+                "numbers and flags. Make it False, or give it a number for each choice."
+            )
 
     def default_for(self, sight: Sight) -> Any:
         """The default for a kind of observation."""

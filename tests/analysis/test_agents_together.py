@@ -118,3 +118,22 @@ def test_the_study_of_modern_agents_judges_each_agent_against_itself(tmp_path):
     assert found[label].value == total.mean_difference
     assert found[label].answer == "open"
     assert found["bi-res-sac(0.2)"].answer == "no data"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_panel_of_several_agents_is_named_by_what_all_of_its_runs_share(tmp_path, turned):
+    """Each agent has a warm-up of its own, so the panel has none."""
+    given = {"steps": 400, "eval_every": 100, "seed": (0, 1)}
+    settings = [
+        {"algorithm": "td3", "warmup": 10},
+        {"algorithm": "sac", "warmup": 20},
+        {"algorithm": "td3", "warmup": 10, "disturb": 0.5},
+    ]
+    runs = [
+        make_run(tmp_path / str(number), make_config("walker-run", given | one)) for number, one in enumerate(settings)
+    ]
+    panels = collect(runs[::-1] if turned else runs)
+    assert {panel.title: len(panel.kinds) for panel in panels} == {
+        "walker-run, disturb=0.0": 2,
+        "walker-run, disturb=0.5": 1,
+    }

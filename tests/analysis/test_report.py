@@ -277,13 +277,15 @@ def test_kinds_that_differ_in_more_than_eta_keep_looks_of_their_own(tmp_path):
     assert len({(kind["colour"], kind["dash"]) for kind in panel["kinds"]}) == len(panel["kinds"]) == 10
 
 
-def test_a_report_leaves_no_figures_of_an_earlier_one(tmp_path):
+def test_a_report_leaves_no_figures_and_tables_of_an_earlier_one(tmp_path):
     own = tmp_path / "out" / "auc-mine.txt"
-    report(three_runs(tmp_path / "three"), tmp_path / "out", None, "")
+    report(three_runs(tmp_path / "three"), tmp_path / "out", "auc", "")
     own.write_text("kept")
     assert (tmp_path / "out" / "auc.png").is_file()
+    assert (tmp_path / "out" / "claims.csv").is_file()
     report([make_run(tmp_path / "one", PAIR)], tmp_path / "out", None, "")
     assert not list((tmp_path / "out").glob("auc.*"))
+    assert not (tmp_path / "out" / "claims.csv").exists()
     assert own.read_text() == "kept"
 
 

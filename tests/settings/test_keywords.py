@@ -30,6 +30,17 @@ def test_numbers_may_be_numpys_and_whole_ones_floats():
         ("seeds", "3", "--seeds was given '3'"),
         ("steps", True, "--steps was given True; accepted: whole numbers"),
         ("epsilon_end", {0.1: 0.2}, "--epsilon-end was given {0.1: 0.2}; accepted: numbers"),
+        ("protocol", np.array(["paper"]), r"--protocol was given array\(\['paper'\].*; accepted: modern, paper"),
+        ("optimiser", np.array(["adam", "rmsprop"]), "--optimiser was given array.*; accepted: adam, rmsprop"),
     ):
         with pytest.raises(bires.UserError, match=words):
             make_config("CartPole-v1", {"algorithm": "dqn", name: value})
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), [0.1, float("inf")]], ids=str)
+@pytest.mark.parametrize(
+    ("algorithm", "name"), [("sac", "target_entropy"), ("ddpg", "noise"), ("dyna-ddpg", "planning_noise")]
+)
+def test_numbers_of_agents_and_planners_are_finite(algorithm, name, value):
+    with pytest.raises(bires.UserError, match=f"--{name.replace('_', '-')} was given .*; accepted: finite numbers"):
+        make_config("pendulum-swingup", {"algorithm": algorithm, name: value})

@@ -1,5 +1,6 @@
 """Verdicts: each answer is reached, and only when the curves say so."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from bires.analysis import summary
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
+from bires.cli.reproducing import finish
 from bires.errors import UserError
 from bires.settings.keywords import changed, make_config
 from bires.studies import claims, plan
@@ -16,6 +18,7 @@ from bires.studies.beyond import BEYOND
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about, judge, made_by, notes, own
 from bires.studies.study import Part, Study
+from bires.training.display import Display
 from tests.synthetic import PAIR, make_run
 
 
@@ -40,6 +43,25 @@ def panels_of(tmp_path, level, tasks=("walker-stand", "walker-walk"), seeds=5, *
 
 def luck(member):
     return np.random.default_rng([member.seed, int(1000 * (member.eta or 0))]).normal(0.0, 2.0)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "crossq", "dqn"])
+def test_runs_of_another_agent_than_a_studys_are_reported(tmp_path, algorithm):
+    """They have no such settings as DDPG's noise, so they do not differ in these."""
+    task = "CartPole-v1" if algorithm == "dqn" else "walker-stand"
+    given = {"algorithm": algorithm, "steps": 400, "warmup": 10, "eval_every": 100}
+    panels = collect([make_run(tmp_path / "run", make_config(task, given))])
+    (note, *_) = notes(STUDIES["auc"], panels)
+    assert "batch" in note
+    assert "noise" not in note
+
+
+def test_a_claim_without_an_interval_is_json_too(tmp_path, capsys):
+    """A single seed has no interval."""
+    (panel,) = panels_of(tmp_path, lambda member: 1.0, tasks=("walker-stand",), seeds=1)
+    finish("auc", panel.runs, tmp_path / "report", Display(as_json=True))
+    done = json.loads(capsys.readouterr().out, parse_constant=str)
+    assert {claim["low"] for claim in done["claims"]} == {None}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Several populations at once: each as if alone, none stopped by another, all stopped in order."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -15,15 +16,18 @@ from bires.errors import UserError
 from bires.runs import lock
 from bires.runs.checkpoint import Store
 from bires.runs.run import Run
+from bires.settings.keywords import changed
 from bires.settings.options import Options
 from bires.studies import capacity, estimate, plan, together
 from bires.studies.capacity import Machine
+from bires.studies.plan import Job
 from bires.studies.progress import ProgressBoard, last_step
 from bires.studies.reproducing import Request
 from bires.studies.run import StudyStopped, fill
 from bires.studies.together import at_once
 from bires.training.display import Display
 from tests.helpers import contents
+from tests.synthetic import PAIR, make_run
 
 TASKS = ("Hopper", "Swimmer")
 
@@ -133,6 +137,23 @@ def test_a_population_that_has_more_of_the_machine_soon_is_begun(monkeypatch, se
     monkeypatch.setattr(together.PopulationScheduler, "_step", lambda self, one: one.job.step)
     asked: Any = job(0)
     assert scheduler._too_late(asked) == late
+
+
+def test_a_population_that_had_only_its_end_left_says_nothing_of_the_pace(tmp_path):
+    """It had taken all of its steps before: here it was evaluated for the last time."""
+    made = make_run(tmp_path / "run", PAIR)
+    done, job = Job(PAIR, made.path), Job(changed(PAIR, task="walker-run"), tmp_path / "other")
+    scheduler = together.PopulationScheduler(
+        Machine("cpu", 2, 1), 1, Options(), Display(quiet=True), deadline=time.monotonic() + 60
+    )
+    scheduler.board = ProgressBoard(scheduler.display, [done, job])
+    lifeline, (replies, answer), process = os.open(os.devnull, os.O_RDONLY), os.pipe(), cast(Any, None)
+    os.write(answer, b"{}")
+    os.close(answer)
+    one = together.Running(done, process, lifeline, replies, time.monotonic() - 5.0, PAIR.steps)
+    scheduler.running = [one]
+    scheduler._end(one, [])
+    assert not scheduler._too_late(job)
 
 
 def test_tasks_are_run_in_the_order_in_which_they_are_named(tmp_path):

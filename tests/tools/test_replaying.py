@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import bires
+from bires.envs.slots import TRAIN, episode_seed
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.tools.replaying import replayed
-from tests.helpers import typed
+from tests.helpers import PROBE, typed
 
 RANDOM: dict[str, Any] = {"algorithm": "dqn", "steps": 120, "warmup": 119, "eval_every": 60, "log_every": 60}
 """Random actions but for the last: the same whatever the replay's size."""
@@ -46,6 +47,25 @@ def test_rewards_and_ends_are_those_of_the_environment(undisturbed):
     assert not any(one.terminated for one in found)
     returns = [sum(one.rewards) for one in found]
     assert np.mean(returns) == pytest.approx(float(run.metrics["train_return_mean"][0]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("probe", "protocol", "replay", "lengths"),
+    [
+        ("ConstantReward-v0", "modern", 60, [1] * 60),
+        ("ConstantReward-v0", "modern", 50, [1] * 49),
+        ("Clock-v0", "modern", 60, [5] * 12),
+        ("Clock-v0", "paper", 50, [5] * 9),
+    ],
+)
+def test_episodes_that_start_in_the_state_where_others_end_are_told_apart(
+    undisturbed, probe, protocol, replay, lengths
+):
+    run = Run(undisturbed(PROBE + probe, protocol=protocol, replay=replay))
+    found = episodes(run.path)
+    assert [len(one.actions) for one in found] == lengths
+    numbers = range(60 // lengths[0] - len(lengths), 60 // lengths[0])
+    assert [one.seed for one in found] == [episode_seed(0, TRAIN, number) for number in numbers]
 
 
 def test_pixels_come_back_whole(undisturbed):

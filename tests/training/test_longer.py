@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import bires
+from bires.machine import memory
 from tests.helpers import TASK, assert_same_state, contents, typed
 
 GRID = {"algorithm": ["ddpg", "bi-res-ddpg"], "critic_lr": [1e-3, 1e30], "seed": [0]}
@@ -54,6 +55,34 @@ def test_a_run_that_cannot_go_on_is_not_made_longer(copied):
         bires.resume(run.path, steps=100, quiet=True)
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     assert bires.load(run.path).finished
+
+
+def test_a_run_that_would_not_fit_any_more_is_not_made_longer(copied, monkeypatch):
+    run = copied()
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    monkeypatch.setattr(memory, "free_memory", lambda: 10_000)
+    with pytest.raises(bires.UserError, match="This population needs"):
+        bires.resume(run.path, steps=100, quiet=True)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert bires.load(run.path).finished
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--keep-every", "0"), "--keep-every was given 0"),
+        (("--checkpoint-minutes", "0"), "--checkpoint-minutes was given 0"),
+        (("--callback", "nowhere:stop"), "nowhere"),
+        (("--workers", "-1"), "--workers was given -1"),
+    ],
+)
+def test_a_refused_command_makes_no_run_longer(copied, words, message):
+    run = copied()
+    before = (run.path / "manifest.json").read_bytes()
+    said = typed("resume", str(run.path), "--steps", "90", *words)
+    assert said.returncode == 2
+    assert message in said.stderr
+    assert (run.path / "manifest.json").read_bytes() == before
 
 
 def test_a_lengthened_run_of_pixels_equals_a_long_one(tmp_path):

@@ -305,3 +305,14 @@ def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises
     lost = {"algorithm": "ddpg", "critic_lr": [1e30], "seed": [seed], "checkpoint_minutes": 600, "workers": 0}
     run = bires.train(PROBE + "Raises-v0", out=tmp_path, **settings | lost)
     assert [(row["status"], row["diverged_at"] < 30) for row in run.members.rows()] == [("diverged", True)]
+
+
+def test_a_diverged_member_is_evaluated_and_exported_without_a_warning(tmp_path, quick):
+    """Its weights are the last finite ones, but what they give need not be."""
+    run = bires.train(TASK, algorithm="td3", critic_lr=1e30, actor_lr=1e30, out=tmp_path / "run", **quick)
+    assert set(run.members["status"]) == {"diverged"}
+    found = run.evaluate(episodes=2)
+    assert np.isfinite(found["return_mean"]).all()
+    assert not np.isfinite(found["bellman_error"]).any()
+    dqn = bires.train("CartPole-v1", algorithm="dqn", critic_lr=1e30, out=tmp_path / "dqn", **quick)
+    dqn.policy(0).save(tmp_path / "policy.safetensors")

@@ -20,6 +20,7 @@ from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.settings.searching import Search, alone, command_of, searched, trials_of
 from bires.settings.tuning import Range, draw, ranges_of, rungs
+from bires.settings.validation import validate
 from bires.training import loop
 from bires.training.launch import begin_or_continue
 from tests.helpers import TASK, asked, contents, typed
@@ -42,6 +43,14 @@ def test_draws_fill_their_ranges_and_depend_on_the_seed_alone():
     assert quarters.tolist() == [4, 4, 4, 4]
     assert draw({"planning_steps": Range(1, 3)}, {"planning_steps"}, 8, 0)["planning_steps"].count(1) > 0
     assert draw(RATES, set(), 5, 0)["eta"] == drawn["eta"][:5], "fewer draws are the first of more"
+
+
+@pytest.mark.parametrize("log", [False, True], ids=["linear", "log"])
+@pytest.mark.parametrize(("low", "high"), [(0.999, 0.9999), (0.99999, 0.999999), (100_000, 100_100)])
+def test_draws_fill_a_narrow_range_too(low, high, log):
+    drawn = draw({"gamma": Range(low, high, log)}, set(), 64, 0)["gamma"]
+    assert len(set(drawn)) == 64
+    assert np.histogram(drawn, bins=4, range=(low, high))[0].tolist() == [16] * 4
 
 
 def test_every_combination_of_the_lists_has_every_draw():
@@ -87,6 +96,14 @@ def test_the_printed_command_trains_that_trial(number):
     assert {**theirs[0].first.row(), "member": 0, "seed": 0} == {**trial.first.row(), "member": 0, "seed": 0}
     assert made.env_kwargs == {"a": "b c"}
     assert (made.hidden, made.own["layer_norm"], made.normalise_observations) == ((32, 16), True, True)
+
+
+def test_the_best_trial_has_other_seeds_wherever_those_of_the_search_are():
+    last = 2**32 - 1
+    config = searched(make_config("walker-stand", {"seed": (0, 1, last - 1), "steps": 1e5}), Search(RATES, trials=2))
+    one = alone(config, trials_of(grid.members(config))[0])
+    assert one.seed == (last, 2, 3, 4, 5)
+    validate(one)
 
 
 def test_the_printed_command_has_the_trials_planner():

@@ -159,7 +159,7 @@ def collect(runs: Iterable[Run]) -> list[Panel]:
         common = {key: value for key, value in settings_of(run).items() if key not in pooled(run)}
         groups.setdefault(f"{run.config.task} {run.config.agent.name} {sorted(common.items())}", []).append(run)
     together = joined(list(groups.values()))
-    titles = distinct_titles([group[0] for group in together])
+    titles = distinct_titles(together)
     return [
         Panel(title, printable(group[0].config.task), tuple(curves(*group)), tuple(group))
         for title, group in zip(titles, together, strict=True)
@@ -184,20 +184,30 @@ def joined(groups: Sequence[list[Run]]) -> list[list[Run]]:
     return found
 
 
-def distinct_titles(runs: Sequence[Run]) -> list[str]:
-    """The tasks' names, with the settings, or at last the agent, that distinguish panels of the same task."""
+def distinct_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """The tasks' names, with the settings, or at last the agents, that distinguish panels of the same task.
+
+    A panel's settings are those that all of its runs share: agents may have sizes of their own.
+    """
+    common = [shared_settings(group) for group in groups]
     titles = []
-    for run in runs:
-        mine = settings_of(run)
-        twins = [theirs for theirs in map(settings_of, runs) if theirs["task"] == mine["task"] and theirs != mine]
-        title = printable(run.config.task)
-        for name in (name for name in mine if name not in pooled(run)):
-            if any(theirs[name] != mine[name] for theirs in twins):
+    for group, mine in zip(groups, common, strict=True):
+        twins = [theirs for theirs in common if theirs["task"] == mine["task"] and theirs != mine]
+        title = printable(group[0].config.task)
+        for name in (name for name in mine if name not in pooled(group[0])):
+            if any(name in theirs and theirs[name] != mine[name] for theirs in twins):
                 title += printable(f", {name}={mine[name]}")
-                twins = [theirs for theirs in twins if theirs[name] == mine[name]]
+                twins = [theirs for theirs in twins if theirs.get(name) == mine[name]]
         titles.append(title)
     again = Counter(titles)
-    return [f"{t}, {run.config.agent.name}" if again[t] > 1 else t for t, run in zip(titles, runs, strict=True)]
+    agents = [" and ".join(sorted({run.config.agent.name for run in group})) for group in groups]
+    return [f"{title}, {names}" if again[title] > 1 else title for title, names in zip(titles, agents, strict=True)]
+
+
+def shared_settings(runs: Sequence[Run]) -> dict[str, Any]:
+    """The settings that are the same in all of these runs."""
+    first, *others = map(settings_of, runs)
+    return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}
 
 
 def settings_of(run: Run) -> dict[str, Any]:

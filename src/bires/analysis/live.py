@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from bires.analysis import export
 from bires.analysis.export import ViewedMember
-from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.options import Viewer
+from bires.settings.values import proper
 
 
 class Sink(NamedTuple):
@@ -92,9 +92,7 @@ def logging(to: str | None) -> Iterator[Live | None]:
     if to is None:
         yield None
         return
-    if to not in OPEN:
-        raise UserError(f"--log was given {to!r}; accepted: {', '.join(OPEN)}.")
-    live = Live(to)
+    live = Live(proper("log", to, Viewer))
     try:
         yield live
     finally:

@@ -15,6 +15,7 @@ from bires.analysis.curves import collect
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError, unknown
 from bires.runs import run as reading
+from bires.runs.folder import cell
 from bires.runs.policies import Policy, saved_policy
 from bires.runs.tables import Table
 from bires.settings import grid
@@ -45,9 +46,9 @@ def one_member(members: Table, columns: Mapping[str, Any]) -> int:
     for name, value in columns.items():
         if name not in table:
             raise unknown("column", name, table, "")
-        numbers = np.issubdtype(table[name].dtype, np.number)
-        wanted = proper(name, value, float) if numbers else value
-        chosen &= np.isclose(table[name], wanted) if numbers else table[name] == wanted
+        kind = table[name].dtype.kind
+        wanted = proper(name, value, float if kind in "if" else str)
+        chosen &= table[name] == (float(cell(wanted) or "nan") if kind == "f" else wanted)
     if chosen.sum() == 1:
         return int(table["member"][chosen][0])
     shown = list(table.where(chosen if chosen.any() else np.ones_like(chosen)).rows())
@@ -230,6 +231,7 @@ def report(
     The paper's claims are judged for the ``study`` that is named, or where `bires reproduce` made all of the runs.
     ``trust``: see `load`.
     """
+    study = None if study is None else proper("study", study, str)
     found, where = opened(runs, trust), folder("out", out)
     named = f", study={study!r}" if study else ""
     made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")

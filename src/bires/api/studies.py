@@ -15,6 +15,7 @@ from bires.api.keywords import Whole
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.api.training import make_options
+from bires.errors import UserError
 from bires.runs.tables import Table
 from bires.settings.options import Cohorts, Options
 from bires.settings.values import proper, several
@@ -71,6 +72,9 @@ def reproduce(
     All other arguments are those of `train`. Accelerators are left to the populations: this process uses the CPU from
     then on.
     """
+    tasks = tuple(several(task))
+    if not all(isinstance(one, str) for one in tasks):
+        raise UserError(f"task was given {task!r}; accepted: names of the study's tasks, such as 'walker-stand'.")
     given = {"seeds": seeds, "steps": steps, "eval_every": eval_every, "eval_episodes": eval_episodes}
     settings: dict[str, Any] = {k: proper(k, v, int) for k, v in given.items() if v is not None}
     if protocol is not None:
@@ -78,7 +82,7 @@ def reproduce(
     request = Request(
         study,
         proper("scale", scale, Scale),
-        tuple(several(task)),
+        tasks,
         settings,
         None if out is None else folder("out", out),
         at_once,

@@ -24,6 +24,7 @@ from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Stopped, Viewer, require_every
 from bires.settings.values import proper
+from bires.studies.run import Following
 from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
 from bires.training.launch import newest
@@ -157,7 +158,8 @@ def resume(
     where = folder("path", path)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
-        lengthen(where, proper("steps", steps, int), trust)
+        Following(log=log).require()
+        lengthen(where, proper("steps", steps, int), options, trust)
     return carried_out(reading.Run(where, trust).config, where, options, quiet, log)
 
 
@@ -196,8 +198,11 @@ def carried_out(
         raise
 
 
-def lengthen(path: Path, steps: int, trust: bool = False) -> None:
-    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so."""
+def lengthen(path: Path, steps: int, options: Options, trust: bool = False) -> None:
+    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so.
+
+    What is refused then, for these options, is refused here: the run is left as it is.
+    """
     run = reading.Run(path, trust)
     run.require_resumable()
     if steps < run.config.steps:
@@ -213,7 +218,8 @@ def lengthen(path: Path, steps: int, trust: bool = False) -> None:
         )
     if steps > run.config.steps:
         gone = [row for row in run.members.rows() if row["status"] in ("diverged", "failed")]
-        plan = make_plan(replace(run.config, steps=steps), Options(workers=0))
+        plan = make_plan(replace(run.config, steps=steps), options, Folder(path))
+        plan.require_memory()  # its replay may grow
         with Lock(path, Options.patience):
             newest(plan, Folder(path))  # or it cannot go on, and is left as it is
             Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})

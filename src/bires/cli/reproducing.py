@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.table import Table
 
 from bires.analysis.report.content import Judged
+from bires.analysis.summary import plain
 from bires.cli.output import Interrupted, Output
 from bires.machine import terminal
 from bires.machine.columns import WIDE, Column, Look, fitted
@@ -63,8 +64,8 @@ def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> Non
 
 def told(claim: Judged) -> dict[str, Any]:
     """A claim and its verdict, for machines."""
-    value = claim.value and {end: getattr(claim.value, end) for end in ("value", "low", "high")}
-    return {"claim": claim.statement, "paper": claim.paper, "answer": claim.answer, "unit": claim.unit, **(value or {})}
+    value = plain(claim.value) or {}
+    return {"claim": claim.statement, "paper": claim.paper, "answer": claim.answer, "unit": claim.unit, **value}
 
 
 def claims_table(claims: Sequence[Judged], width: int) -> Table | Group:

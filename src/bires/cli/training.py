@@ -162,9 +162,11 @@ class Resume:
     def run(self) -> int:
         from bires.api.training import lengthen
         from bires.runs.run import Run
+        from bires.studies.run import Following
 
         if self.steps is not None:
-            lengthen(self.run_folder, self.steps, self.trust)
+            Following(self.callback, self.log).require()
+            lengthen(self.run_folder, self.steps, self.running.options(), self.trust)
         config = Run(self.run_folder, self.trust).config
         return train_and_show(config, Output(**vars(self.running), out=self.run_folder), self.callback, self.log)
 

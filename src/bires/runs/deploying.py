@@ -41,6 +41,7 @@ class Deployed:
     def layers(self) -> int:
         return int(self.about["layers"])
 
+    @np.errstate(over="ignore", invalid="ignore")  # in the network of a member that has diverged
     def act(self, observation: np.ndarray) -> np.ndarray:
         """What a reader of the file computes."""
         p, x = self.arrays, observation

@@ -91,7 +91,9 @@ class Appender:
 
 
 def cell(value: Any) -> Any:
-    """Numbers as short as they can be read back; None and nan as nothing."""
+    """Numbers as short as they can be read back; flags as 1 and 0, None and nan as nothing."""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
     if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
         return ""
     return f"{float(value):.9g}" if isinstance(value, float | np.floating) else value

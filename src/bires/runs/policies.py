@@ -134,16 +134,23 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         made.close()
         return made.observation_space
 
+    def vector(observation: Any, choices: bool) -> Any:
+        """A structured observation as a vector; ``choices``: numbers of choices, which must be among them."""
+        try:
+            if choices and not structure().contains(observation):
+                raise ValueError("not among the choices")
+            return flatten(structure(), observation)
+        except (TypeError, ValueError, KeyError) as error:
+            raise UserError(
+                f"The policy was given {reprlib.repr(observation)}; accepted: an observation of {config.task}, in "
+                f"{structure()}, or as a vector of {space.observation} numbers; several as vectors."
+            ) from error
+
     def policy(observation: Any) -> np.ndarray:
         if isinstance(observation, Mapping | tuple):
-            observation = flatten(structure(), observation)
-        elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:  # choices
-            if not structure().contains(observation):
-                raise UserError(
-                    f"The policy was given {observation!r}; accepted: an observation of {config.task}, in "
-                    f"{structure()}, or as a vector of {space.observation} numbers; several as vectors."
-                )
-            observation = flatten(structure(), observation)
+            observation = vector(observation, choices=False)
+        elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:
+            observation = vector(observation, choices=True)
         seen = numbers(observation, space.dtype)
         if seen.size == 0 or seen.size % space.observation:
             raise UserError(

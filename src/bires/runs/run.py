@@ -88,7 +88,7 @@ class Run:
     def members(self) -> Table:
         """One row per member."""
         agent, planners = self.config.agent.settings, self.config.planner_settings
-        own = {one.name: one.type if one.type in (int, float) else str for one in agent if one.varies}
+        own = {one.name: float if one.type is float else int for one in agent if one.varies}
         planned = {one.name: float for one in planners if one.varies}  # nan for members without such a planner
         path = self.path / "members.csv"
         table = read_csv(path, TYPES | own | planned)

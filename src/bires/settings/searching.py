@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, islice, product
 from typing import Any
 
 from bires.errors import UserError, unknown
@@ -16,7 +16,7 @@ from bires.settings.config import Config
 from bires.settings.foreign import instead_of
 from bires.settings.grid import MOST_MEMBERS, Member
 from bires.settings.tuning import EXAMPLE, Range, Tuning, draw, rungs
-from bires.settings.validation import require_count, validate
+from bires.settings.validation import BOUNDS, require_count, validate
 from bires.settings.values import flag, several
 from bires.types import Setting
 
@@ -114,7 +114,6 @@ def alone(config: Config, trial: Trial) -> Config:
     row = trial.first.row()
     values = {name: value for name, value in row.items() if value is not None and name in config.own}
     own = {**config.own, **{name: (value,) for name, value in values.items()}}
-    fresh = tuple(range(max(config.seed) + 1, max(config.seed) + 1 + FRESH_SEEDS))
     eta = Config.eta if row["eta"] is None else (row["eta"],)
     for algorithm, rule, planner in product(config.algorithm, config.rule or (None,), config.planner or (None,)):
         one = replace(
@@ -127,12 +126,18 @@ def alone(config: Config, trial: Trial) -> Config:
             eta_until=single_value(config.eta_until, row.get("eta_until")),
             gamma=(row["gamma"],),
             own=single(config, own),
-            seed=fresh,
+            seed=fresh_seeds(config.seed),
             tuning=None,
         )
         if replace(grid.members(one)[0], member=0, seed=0) == replace(trial.first, member=0, seed=0):
             return one
     raise AssertionError(f"no configuration has the trial {trial.first}")
+
+
+def fresh_seeds(used: Sequence[int]) -> tuple[int, ...]:
+    """Those that follow the largest that was used; behind the last seed there is comes 0."""
+    following = (seed % (int(BOUNDS["seed"].high) + 1) for seed in count(max(used) + 1))
+    return tuple(islice((seed for seed in following if seed not in used), FRESH_SEEDS))
 
 
 def single_value(values: tuple[Any, ...], chosen: Any) -> tuple[Any, ...]:

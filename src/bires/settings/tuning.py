@@ -53,10 +53,11 @@ class Range(NamedTuple):
     log: bool = False
 
     def at(self, share: float) -> float:
-        """The number at a share of the way from low to high, with four digits."""
-        even = self.low + (self.high - self.low) * share
-        found = self.low * (self.high / self.low) ** share if self.log else even
-        return float(np.clip(float(f"{found:.4g}"), self.low, self.high))
+        """The number at a share of the way from low to high, with four digits behind those that both ends share."""
+        width = self.high - self.low
+        shared = max(0, math.floor(math.log10(max(abs(self.low), abs(self.high)) / width)))
+        found = self.low * (self.high / self.low) ** share if self.log else self.low + width * share
+        return float(np.clip(float(f"{found:.{4 + shared}g}"), self.low, self.high))
 
 
 def range_of(name: str, words: Sequence[Any]) -> Range:
@@ -70,7 +71,7 @@ def range_of(name: str, words: Sequence[Any]) -> Range:
     except (TypeError, ValueError):
         raise UserError(wrong) from None
     log = len(words) == 3 and words[2] == "log"
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(high - low) and low < high):
         raise UserError(f"--range {name} was given {low:g} to {high:g}; accepted: finite numbers, the lower first.")
     if log and low <= 0:
         raise UserError(f"--range {name} was given {low:g} to {high:g} log; accepted for log: numbers above 0.")

@@ -100,12 +100,12 @@ def bounded(setting: Setting, value: Any) -> Any:
     """One value of a setting, of its type and within its bounds."""
     kind = Literal[setting.choices] if setting.choices else setting.type
     found = proper(setting.name, value, kind)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
     if isinstance(found, bool | str) or setting.low <= found <= setting.high:
         return found
     hint = f" ({setting.hint})" if setting.hint else ""
     given = f"{found:g}" if isinstance(found, float) else shown(found)
-    if found != found or abs(found) == float("inf"):
-        raise UserError(f"{flag(setting.name)} was given {found}; accepted: finite numbers.")
     raise UserError(f"{flag(setting.name)} was given {given}; accepted: {setting.accepted}{hint}.")
 
 
@@ -119,7 +119,7 @@ def proper(name: str, value: Any, kind: Any) -> Any:
     except OverflowError:  # a whole number beyond all floats
         raise UserError(f"{flag(name)} was given {shown(value)}; accepted: {accepted(kind)}.") from None
     if get_origin(kind) is Literal:
-        if value not in get_args(kind):
+        if not isinstance(value, str) or value not in get_args(kind):
             raise UserError(f"{flag(name)} was given {value!r}; accepted: {', '.join(get_args(kind))}.")
         return value
     if isinstance(value, kind) and not number and isinstance(value, bool) == (kind is bool):

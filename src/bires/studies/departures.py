@@ -35,8 +35,10 @@ def departures(study: Study, panels: Sequence[Panel]) -> list[str]:
     for panel in panels:
         learned = model_of(panel) == "learned"
         for run in panel.runs:
+            ours = configs.to_json(run.config)
             for name, theirs in differing(run.config, wanted(study, run.config, learned), learned).items():
-                found.setdefault((name, theirs), []).append(shown(configs.to_json(run.config)[name]))
+                if name in ours:  # another agent has other settings
+                    found.setdefault((name, theirs), []).append(shown(ours[name]))
     others = dict.fromkeys(text for panel in panels for run in panel.runs if (text := other_version(run.config.task)))
     settings = [
         f"{name} {' or '.join(dict.fromkeys(ours))} instead of {theirs}" for (name, theirs), ours in found.items()

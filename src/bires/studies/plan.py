@@ -14,6 +14,7 @@ from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.keywords import make_config
 from bires.settings.validation import validate
+from bires.settings.values import proper
 from bires.studies.records import STUDIES
 from bires.studies.study import SCALES, Part, Scale, Study
 
@@ -49,7 +50,7 @@ class Job:
 
 def get(name: str) -> Study:
     """The study of that name, or an error with the nearest names."""
-    if name not in STUDIES:
+    if proper("study", name, str) not in STUDIES:
         raise unknown("study", name, STUDIES, "See `bires list studies`.")
     return STUDIES[name]
 

@@ -236,7 +236,7 @@ class PopulationScheduler:
         elif "failed" in ending:
             self._fail(one.job, ending["failed"])
         else:
-            self.paces.append(self._pace(one))
+            self.paces += [pace] if (pace := self._pace(one)) > 0 else []  # else it had only its end left
             self.board.follow(one.job)
             self.ended["done"] += 1
             self.display.say(f"{name}: done")

@@ -7,9 +7,10 @@ every observation is compared with the one that the replay holds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count
 
 import numpy as np
 
@@ -61,10 +62,7 @@ def replayed(run: Run, member: int, most: int | None) -> tuple[Environment, list
             raise UserError(f"The replay of {run.path} cannot be used: {error}") from error
         chosen = recorded if most is None else newest(recorded, most)
         require_room(environment.space, len(recorded.action) - min(chosen.starts, default=0))
-        seeds = [episode_seed(members[member].seed, TRAIN, number) for number in chosen.numbers]
-        spans = pairwise([*chosen.starts, len(recorded.action)])
-        made = [again(environment, recorded, seed, *span) for seed, span in zip(seeds, spans, strict=True)]
-    whole = [episode for episode in made if episode is not None]
+        whole = list(made_anew(environment, chosen, members[member].seed))
     if not whole:
         raise UserError(
             f"The replay of member {member} holds no whole episode yet (step {checkpoint.step}). Train on, or use "
@@ -121,14 +119,26 @@ def columns(stored: dict[str, np.ndarray], space: Space) -> tuple[np.ndarray, np
         return stored["numbers"][:, : space.action], stored["frames"], stored["first"]
     o, a, rows = space.observation, space.action, stored["rows"]
     first = np.ones(len(rows), bool)
-    first[1:] = (rows[1:, :o] != rows[:-1, -o:]).any(1)  # it does not follow from the step before
+    follows = (rows[1:, :o] == rows[:-1, -o:]).all(1) & (rows[:-1, o + a + 1] > 0)
+    first[1:] = ~follows  # from the step before; one that was cut in the state where it starts may seem to go on
     return rows[:, o : o + a], rows[:, :o], first
 
 
-def again(environment: Environment, recorded: Recorded, seed: int, start: int, end: int) -> Episode | None:
-    """The episode of a seed and of the actions [start, end); None: it does not end there."""
+def made_anew(environment: Environment, recorded: Recorded, seed: int) -> Iterator[Episode]:
+    """The whole episodes of a member with this seed: where one ends, the next one starts."""
+    start = recorded.starts[0] if recorded.starts else len(recorded.action)
+    for number in count(recorded.numbers[0] if recorded.numbers else 0):
+        episode = again(environment, recorded, episode_seed(seed, TRAIN, number), start)
+        if episode is None:
+            return
+        yield episode
+        start += len(episode.actions)
+
+
+def again(environment: Environment, recorded: Recorded, seed: int, start: int) -> Episode | None:
+    """The episode of a seed and of the actions from ``start`` on; None: it does not end with them."""
     observations, rewards = [environment.reset(seed)], []
-    for step in range(start, end):
+    for step in range(start, len(recorded.action)):
         shown = recorded.shown[step]
         if not np.array_equal(observations[-1][-shown.size :], shown):
             raise UserError(

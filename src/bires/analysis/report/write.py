@@ -25,6 +25,8 @@ from bires.runs.folder import cell, write_whole
 
 MANY_KINDS = 4
 """More kinds than this share one figure of their differences."""
+TABLES = ("summary", "curves", "totals", "claims")
+"""Those behind the figures, as CSV files."""
 
 
 def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
@@ -42,7 +44,7 @@ def find(panels: Sequence[Panel]) -> Found:
 def write_found(found: Found, out: Path, about: About) -> list[Path]:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        earlier = pictures(out) if (out / "report.html").exists() else set()
+        earlier = made_in(out) if (out / "report.html").exists() else set()
         written = [page(found, out, about), *tables(found, out, about), *draw(found, out)]
         for stale in earlier.difference(written):  # of an earlier report, of other runs perhaps
             stale.unlink()
@@ -51,10 +53,11 @@ def write_found(found: Found, out: Path, about: About) -> list[Path]:
         raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
 
 
-def pictures(out: Path) -> set[Path]:
-    """The figures of a report in a folder."""
-    names = ("curves", "variants", "best", "effects", "auc", "auc-*")
-    return {path for name in names for kind in figures.KINDS for path in out.glob(f"{name}.{kind}")}
+def made_in(out: Path) -> set[Path]:
+    """The figures and tables of a report in a folder."""
+    drawn = ("curves", "variants", "best", "effects", "auc", "auc-*")
+    names = [f"{name}.{kind}" for name in drawn for kind in figures.KINDS] + [f"{name}.csv" for name in TABLES]
+    return {path for name in names for path in out.glob(name)}
 
 
 def page(found: Found, out: Path, about: About) -> Path:
@@ -76,13 +79,13 @@ def page(found: Found, out: Path, about: About) -> Path:
 
 def tables(found: Found, out: Path, about: About) -> list[Path]:
     """summary.csv, totals.csv, curves.csv (what the figures show) and, for a study, claims.csv."""
-    records = {
-        "summary": [vars(row) for row in found.rows],
-        "curves": list(points(found.panels)),
-        "totals": [vars(total) for total in found.totals],
-        "claims": [vars(claim) for claim in about.claims],
-    }
-    return [table(out / f"{name}.csv", rows) for name, rows in records.items() if rows]
+    records: tuple[list[dict[str, Any]], ...] = (
+        [vars(row) for row in found.rows],
+        list(points(found.panels)),
+        [vars(total) for total in found.totals],
+        [vars(claim) for claim in about.claims],
+    )
+    return [table(out / f"{name}.csv", rows) for name, rows in zip(TABLES, records, strict=True) if rows]
 
 
 def points(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
