@@ -416,6 +416,8 @@ def test_a_study_may_have_settings_of_its_own_at_a_scale(tmp_path):
     whole = plan.jobs("minatar", "paper", tmp_path, {})[0].config
     assert (whole.steps, whole.own["epsilon_steps"]) == (500_000, (100_000,))
     assert plan.jobs("minatar", "laptop", tmp_path, {"hidden": (32,)})[0].config.hidden == (32,)
+    (panel,) = collect([make_run(tmp_path / "run", games)])
+    assert "epsilon_steps 12,500 instead of 100,000" in notes(STUDIES["minatar"], [panel])[0]
 
 
 def test_a_baseline_is_nothing_by_the_tasks_scale(tmp_path):

@@ -69,4 +69,6 @@ def matters(name: str, config: Config, learned: bool) -> bool:
 def shown(value: Any) -> str:
     if isinstance(value, list):
         return " and ".join(map(shown, value)) if value else "none"
+    if isinstance(value, float) and value.is_integer() and value >= 1000:  # a number of steps, written 1e5
+        value = int(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
