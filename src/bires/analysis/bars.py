@@ -64,6 +64,7 @@ def save_effects(panels: Sequence[Panel], effects: Sequence[Effect], *paths: Pat
             ax.plot(mean.value, place, "s", color="C0", fillstyle="none")
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     ax.set_yticks(range(len(effects)), [elided(label, 48) for label, _, _ in reversed(effects)])
+    ax.set_ylim(-0.6, len(effects) - 0.4)
     ax.set_xlabel(
         "difference of normalised scores to the baseline\n"
         "(square: mean over tasks, 95 % interval, hollow without one; dots: tasks)"

@@ -171,10 +171,15 @@ def results_block(tasks: Sequence[Summarised]) -> str:
     return "\n".join(lines)
 
 
+SMALL = 10.0
+"""Returns below this have a digit behind the point."""
+
+
 def final(row: Row) -> str:
     note = f", {row.diverged} diverged" if row.diverged else ""
-    error = "" if row.final_error is None else f" ± {row.final_error:.0f}"
-    return f"{row.final_return:.0f}{error} (n = {row.members}{note})".replace("-", "−")
+    form = ".1f" if abs(row.final_return or 0) < SMALL else ".0f"
+    error = "" if row.final_error is None else f" ± {row.final_error:{form}}"
+    return f"{row.final_return:{form}}{error} (n = {row.members}{note})".replace("-", "−")
 
 
 def percent(found: Estimate) -> str:
