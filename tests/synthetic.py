@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bires.analysis.curves import collect
 from bires.runs.folder import Folder
 from bires.runs.run import Run
 from bires.settings import grid
 from bires.settings.config import Config
 from bires.settings.grid import Member
-from bires.settings.keywords import changed
+from bires.settings.keywords import changed, make_config
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=10, eval_every=100)
 
@@ -60,3 +62,26 @@ def three_runs(folder: Path) -> list[Run]:
     tasks = ("walker-stand", "walker-walk", "walker-run")
     ends = {"walker-walk": {4: 250}}
     return [make_run(folder / task, changed(PAIR, task=task), diverged=ends.get(task)) for task in tasks]
+
+
+def panels_of(tmp_path, level, tasks=("walker-stand", "walker-walk"), seeds=5, **settings):
+    """Panels in which a kind's curve rises at once from 100 by 100 times ``level(member)``, and a little luck."""
+    given: dict[str, Any] = {
+        "algorithm": ("ddpg", "bi-res-ddpg"),
+        "steps": 40,
+        "warmup": 1,
+        "eval_every": 10,
+    } | settings
+    runs = [
+        make_run(
+            tmp_path / task,
+            make_config(task, {"seed": tuple(range(seeds)), **given}),
+            lambda member, step, steps: 100.0 + (step > 0) * (100.0 * level(member) + luck(member)),
+        )
+        for task in tasks
+    ]
+    return collect(runs)
+
+
+def luck(member):
+    return np.random.default_rng([member.seed, int(1000 * (member.eta or 0))]).normal(0.0, 2.0)

@@ -11,49 +11,14 @@ from bires.analysis import summary
 from bires.analysis.curves import collect
 from bires.analysis.intervals import Estimate
 from bires.cli.reproducing import finish
-from bires.errors import UserError
-from bires.settings.keywords import changed, make_config
+from bires.settings.keywords import make_config
 from bires.studies import claims, plan
 from bires.studies.beyond import BEYOND
 from bires.studies.records import STUDIES
-from bires.studies.reporting import about, judge, made_by, notes, own
+from bires.studies.reporting import about, judge, notes, own
 from bires.studies.study import Part, Study
 from bires.training.display import Display
-from tests.synthetic import PAIR, make_run
-
-
-def panels_of(tmp_path, level, tasks=("walker-stand", "walker-walk"), seeds=5, **settings):
-    """Panels in which a kind's curve rises at once from 100 by 100 times ``level(member)``, and a little luck."""
-    given: dict[str, Any] = {
-        "algorithm": ("ddpg", "bi-res-ddpg"),
-        "steps": 40,
-        "warmup": 1,
-        "eval_every": 10,
-    } | settings
-    runs = [
-        make_run(
-            tmp_path / task,
-            make_config(task, {"seed": tuple(range(seeds)), **given}),
-            lambda member, step, steps: 100.0 + (step > 0) * (100.0 * level(member) + luck(member)),
-        )
-        for task in tasks
-    ]
-    return collect(runs)
-
-
-def luck(member):
-    return np.random.default_rng([member.seed, int(1000 * (member.eta or 0))]).normal(0.0, 2.0)
-
-
-@pytest.mark.parametrize("algorithm", ["sac", "crossq", "dqn"])
-def test_runs_of_another_agent_than_a_studys_are_reported(tmp_path, algorithm):
-    """They have no such settings as DDPG's noise, so they do not differ in these."""
-    task = "CartPole-v1" if algorithm == "dqn" else "walker-stand"
-    given = {"algorithm": algorithm, "steps": 400, "warmup": 10, "eval_every": 100}
-    panels = collect([make_run(tmp_path / "run", make_config(task, given))])
-    (note, *_) = notes(STUDIES["auc"], panels)
-    assert "batch" in note
-    assert "noise" not in note
+from tests.synthetic import PAIR, make_run, panels_of
 
 
 def test_a_claim_without_an_interval_is_json_too(tmp_path, capsys):
@@ -239,141 +204,11 @@ def test_claims_look_at_their_own_model_and_count_each_task_once(tmp_path):
     assert "Not judged (another model, or the task a second time): Swimmer, model=learned, ensemble=1; " in told
 
 
-def test_a_study_beyond_the_paper_is_held_against_itself(tmp_path):
-    """Its populations without a planner are judged, too, and the paper's episodes and protocol are not asked for."""
-    study = STUDIES["stochastic"]
-    settings: dict[str, Any] = {"disturb": 0.1, "seeds": 5, "eval_episodes": 5, "eta": (0.05, 0.2)}
-    panels = panels_of(tmp_path, lambda m: 1.0, ("Hopper",), algorithm=("ddpg", "bi-res-ddpg", "res-ddpg"), **settings)
-    assert own(study, panels) == panels
-    (first, *_) = notes(study, panels)
-    assert first.startswith("Not as in the study: 1 of 2 tasks; 40 of 100,000 steps")
-    assert "episodes" not in first
-    assert "protocol" not in first
-
-
-def test_a_report_says_what_falls_short_of_the_paper(tmp_path):
-    panels = panels_of(tmp_path, lambda member: 1.0, seeds=3, eval_episodes=5)
-    (first,) = notes(STUDIES["auc"], panels)
-    assert "2 of 33 tasks; 40 of 1,000,000 steps; 3 of 5 seeds; 5 of 20 evaluation episodes; protocol modern" in first
-    four = panels_of(tmp_path / "mujoco", lambda member: 1.0, ("HalfCheetah", "Walker2d", "Hopper", "Swimmer"))
-    assert "Not run: Humanoid." in notes(STUDIES["mujoco"], four)
-
-
-def test_every_departure_from_the_papers_settings_is_named(tmp_path):
-    other: dict[str, Any] = {
-        "algorithm": ("ddpg", "dyna-ddpg"),
-        "tau": (0.005,),
-        "warmup": 10,
-        "actor_lr": (1e-3,),
-        "critic_lr": (1e-4,),
-        "batch": 32,
-        "replay": 30,
-        "noise": (0.1,),
-        "gamma": (0.9,),
-        "hidden": (64, 64),
-        "update_every": 2,
-        "planning_steps": (4,),
-        "planning_noise": (0.2,),
-        "horizon": (2,),
-        "mve_loss": "original",
-        "model": "learned",
-        "model_scale": "small",
-        "ensemble": 2,
-    }
-    (first,) = (
-        note
-        for note in notes(STUDIES["learned"], panels_of(tmp_path, lambda m: 1.0, ("Hopper",), **other))
-        if "Not the" in note
-    )
-    for text in (
-        "tau 0.005 instead of 0.001",
-        "warmup 10 instead of 10,000",
-        "actor_lr 0.001 instead of 0.0001",
-        "critic_lr 0.0001 instead of 0.001",
-        "batch 32 instead of 64",
-        "replay 30 instead of 1,000,000",
-        "noise 0.1 instead of 0.2",
-        "gamma 0.9 instead of 0.99",
-        "hidden 64 and 64 instead of 400 and 300",
-        "update_every 2 instead of 1",
-        "eval_every 10 instead of 10,000",
-        "planning_steps 4 instead of 1",
-        "planning_noise 0.2 instead of 0.1",
-        "horizon 2 instead of 3",
-        "mve_loss original instead of paper",
-        "model_scale small instead of paper",
-        "ensemble 2 instead of 1",
-        "protocol modern",
-    ):
-        assert text in first
-
-
-def test_a_replay_as_large_as_the_run_and_the_size_of_no_model_are_no_departures(tmp_path):
-    settings: dict[str, Any] = {"replay": 40, "model_scale": "small", "ensemble": 3}
-    (first,) = notes(STUDIES["auc"], panels_of(tmp_path, lambda m: 1.0, **settings))
-    assert "replay" not in first
-    assert "model_scale" not in first
-    assert "ensemble" not in first
-
-
 def test_a_study_without_eta_can_be_judged(tmp_path, monkeypatch):
     panels = panels_of(tmp_path, lambda member: 1.0, ("walker-stand",), algorithm=("ddpg",))
     part = Part(("walker-stand",), {"algorithm": ("ddpg",)})
     monkeypatch.setitem(STUDIES, "plain", Study("no η", (part,), 5, "curves"))
     assert about(panels, "plain", "").title == "bires: plain"
-
-
-def made_with(panels, *commands):
-    """The panels as if these commands had made their runs."""
-    for panel, command in zip(panels, commands, strict=True):
-        for run in panel.runs:
-            run.manifest["command"] = command
-    return panels
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "study"),
-    [
-        ("bires reproduce auc --scale small", "bires reproduce auc --scale small", "auc"),
-        ("bires reproduce --out variants auc", "bires reproduce --quiet auc", "auc"),
-        ("bires reproduce dmc", "bires reproduce auc", "auc"),  # which share their runs
-        ("bires reproduce auc", "bires train walker-walk --algorithm ddpg bi-res-ddpg", None),
-        ("bires reproduce auc", "bires reproduce variants", None),
-        ("bires compare walker-stand", "bires.train(…)", None),
-    ],
-)
-def test_claims_are_judged_for_runs_that_a_study_made(first, second, study, tmp_path):
-    panels = made_with(panels_of(tmp_path, lambda member: 1.0), first, second)
-    assert made_by(panels) == study
-
-
-def test_a_comparison_of_ones_own_is_titled_by_its_tasks_and_not_judged(tmp_path):
-    panels = panels_of(tmp_path, lambda member: 1.0)
-    found = about(panels, made_by(panels), "")
-    assert found.title == "bires: walker-stand, walker-walk"
-    assert found.summary == "ddpg, bi-res-ddpg(0.05); 5 seeds each, 40 steps."
-    assert not found.claims
-    assert not found.notes
-    many = panels_of(tmp_path / "many", lambda member: 1.0, (*STUDIES["mujoco"].parts[0].tasks, "fish-swim"))
-    assert about([*many, *panels], None, "").title == "bires: 8 tasks"
-
-
-def test_tasks_of_other_papers_and_other_names_of_a_task_are_not_counted(tmp_path):
-    """Bi-Res wins on a task that is not the paper's, and loses on one that is there under two names."""
-    tasks = ("Pendulum-v1", "walker-stand", "dm_control/walker-stand-v0")
-    panels = [
-        panel
-        for i, task in enumerate(tasks)
-        for panel in panels_of(
-            tmp_path / str(i), lambda m, up=i == 0: 1.0 if m.eta is None else 1.5 if up else 0.5, (task,)
-        )
-    ]
-    assert [panel.task for panel in own(STUDIES["auc"], panels)] == ["walker-stand"]
-    found = about(panels, "auc", "")
-    assert [judged.answer for judged in found.claims] == ["no", "no"]
-    assert any("Not judged (not tasks of this study): Pendulum-v1." in note for note in found.notes)
-    with pytest.raises(UserError, match=r"--study was given variants, whose tasks are walker-stand; .* Pendulum-v1"):
-        about(panels[:1], "variants", "")
 
 
 def test_every_study_has_populations_that_can_be_trained():
@@ -436,25 +271,6 @@ def test_signs_are_judged_by_the_difference_on_one_task_too(tmp_path):
     row = summary.describe(panel.kinds[1], panel)
     assert found.value == row.difference
     assert found.unit == "number"
-
-
-def test_a_study_is_judged_by_panels_of_its_own_protocol(tmp_path):
-    modern = [
-        make_run(job.path, job.config)
-        for job in plan.jobs("modern", "smoke", tmp_path / "m", {"eval_every": 100})
-        if job.config.task == "walker-run"
-    ]
-    other = make_run(tmp_path / "p", changed(PAIR, task="walker-run", protocol="paper", steps=4000))
-    alone, beside = (judge(STUDIES["modern"], collect(runs)) for runs in (modern, [other, *modern]))
-    assert [one.value for one in alone] == [one.value for one in beside]
-    assert "no data" not in {one.answer for one in beside}
-
-
-def test_another_version_of_a_task_is_a_departure(tmp_path):
-    run = make_run(tmp_path / "a", changed(PAIR, task="Hopper-v5", protocol="paper"))
-    assert any("Hopper-v5 instead of Hopper-v4" in note for note in notes(STUDIES["auc"], collect([run])))
-    same = make_run(tmp_path / "b", changed(PAIR, task="Hopper-v4", protocol="paper"))
-    assert not any("instead of Hopper" in note for note in notes(STUDIES["auc"], collect([same])))
 
 
 def test_equal_etas_are_seldom_told_from_the_best(tmp_path):
