@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 
 import bires
 from bires.envs import helpers
+from bires.envs.slots import Slots, Start
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
@@ -271,6 +272,29 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undistur
     assert stops == [19, 20, 20, 21, 30, 31, 40, 59]
     begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
     assert contents(undisturbed()) == contents(tmp_path / "stopped")
+
+
+def test_an_environment_that_cannot_be_rebuilt_costs_no_member(tmp_path, quick, monkeypatch):
+    """What is away at a resume (a licence, a file, memory) may be there at the next one."""
+    config, out, store = configured(quick, seed=(0, 1)), tmp_path / "run", Store(tmp_path / "run")
+    begin_or_continue(config, tmp_path / "calm", Options(workers=0))
+    with pytest.raises(Stopped):
+        begin_or_continue(config, out, Options(workers=0), stop=lambda: store.steps() == [30, 0])
+    before, begin = contents(out), Slots._begin
+
+    def away(slots: Slots, start: Start) -> None:
+        if start.slot == 1:
+            raise RuntimeError("no licence")
+        begin(slots, start)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Slots, "_begin", away)
+        with pytest.raises(bires.UserError, match=r"(?s)member 1 raised when .* nothing was changed.*no licence"):
+            begin_or_continue(config, out, Options(workers=0))
+    assert contents(out) == before
+    begin_or_continue(config, out, Options(workers=0))
+    assert contents(out) == contents(tmp_path / "calm")
+    assert_same_state(out, tmp_path / "calm")
 
 
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch, split):
