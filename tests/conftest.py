@@ -34,12 +34,14 @@ from bires.machine import hardware  # noqa: E402
 from bires.planning.registry import PLANNERS  # noqa: E402
 from bires.rules import RULES  # noqa: E402
 from bires.runs.run import Run  # noqa: E402
+from bires.training import loop  # noqa: E402
 
 pytest.register_assert_rewrite("tests.helpers")
 
 from tests.helpers import QUICK, TASK  # noqa: E402
 
 hardware.prepare()
+loop.CHECKPOINT_SHARE = 1e9  # tests evaluate so often that checkpoints would be left out, now these and now those
 SHIPPED = [(registry, dict[str, Any](registry)) for registry in (RULES, AGENTS, PLANNERS, FAMILIES)]
 """What the package has by itself, before any test adds something of its own."""
 MEMORY_LIMIT = 1_000_000_000

@@ -37,8 +37,9 @@ class Subject:
 
     @property
     def train(self) -> tuple[str, ...]:
-        """The command, without --out; settings of a subject's own come last."""
-        return ("train", *COMMON, *self.words)
+        """The command, without --out: the task comes first, settings of a subject's own last."""
+        task, *own = self.words
+        return ("train", task, *COMMON, *own)
 
 
 def subject(name: str, words: str, *parts: str) -> Subject:

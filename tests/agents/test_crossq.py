@@ -109,6 +109,15 @@ def test_running_means_follow_the_batches_that_were_learned_from():
     assert (int(new.updates), int(same.updates)) == (4, 3)
 
 
+def test_a_frozen_members_running_means_stay_whatever_its_batch_holds():
+    rng = np.random.default_rng(2)
+    state = used(rng, design("online"))
+    _, seen = batchnorm.learning(state.policy, state.policy_running, jnp.full((9, 3), 1e30))
+    assert not np.isfinite(seen[0].variance).any()
+    same = batchnorm.follow(state.policy_running, seen, jnp.asarray(False))
+    jax.tree.map(np.testing.assert_array_equal, same, state.policy_running)
+
+
 def values(params, running, batch, next_action):
     """Q of every critic at both ends, from one batch of both, in float64: (critics, ends, batch)."""
     joint = np.concatenate(

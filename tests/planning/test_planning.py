@@ -166,6 +166,19 @@ def test_mve_with_one_step_is_its_hand_written_loss(paper):
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.parametrize("paper", [False, True])
+def test_a_rollout_that_overflows_beyond_a_members_own_steps_does_not_touch_it(paper):
+    """A learned model may be unstable over the steps that it is asked for by a member with a longer horizon."""
+    rng = np.random.default_rng(5)
+    state, batch = ddpg_learner(rng), ddpg_batch(rng)
+    rollout = Imagined(*(jnp.asarray(rng.normal(size=(3, 1, 8, *n)), jnp.float32) for n in ((2,), (), (3,))))
+    unstable = Imagined(*(x.at[1:].set(jnp.nan) for x in rollout[:3]))
+    planner, hyper = planner_for(steps=0, horizon=3, paper=paper), hyper_for(steps=0, horizon=1)
+    found, expected = (slope_of(planner, state, hyper, batch, one) for one in (unstable, rollout))
+    jax.tree.map(np.testing.assert_array_equal, found.gradient, expected.gradient)
+    assert np.isfinite(found.gradient.layers[0].bias).all()
+
+
 def test_mves_term_of_the_real_transition_is_the_agents_own():
     """Under the paper's protocol rollouts clip actions to the bounds (here ±0.4), and DDPG's targets do not."""
     rng = np.random.default_rng(5)

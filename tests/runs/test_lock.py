@@ -16,8 +16,10 @@ from bires.runs import lock
 from bires.runs.checkpoint import Store
 from bires.runs.lock import Lock, LostLock
 from bires.settings.keywords import make_config
-from bires.settings.options import Options
+from bires.settings.options import Options, Stopped
+from bires.training import launch
 from bires.training.launch import begin_or_continue
+from bires.training.plan import make_plan
 from tests.helpers import TASK, contents
 
 
@@ -102,6 +104,24 @@ def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick,
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
     assert lock.owner(out) == "process 7 on faraway"
+
+
+def test_a_run_that_another_process_began_meanwhile_is_not_continued_with_other_settings(tmp_path, quick, monkeypatch):
+    """Two commands of different settings and the same --out: the first is killed while the second makes its plan."""
+    quick.pop("quiet")
+    out, make = tmp_path / "run", make_plan
+
+    def overtaken(*given):
+        monkeypatch.setattr(launch, "make_plan", make)
+        rounds = iter([False, True])
+        with pytest.raises(Stopped):
+            begin_or_continue(make_config(TASK, quick | {"eta": 0.4}), out, Options(workers=0), lambda: next(rounds))
+        return make(*given)
+
+    monkeypatch.setattr(launch, "make_plan", overtaken)
+    with pytest.raises(bires.UserError, match=r"(?s)another configuration; nothing was changed.*--eta: \[0.4\] there"):
+        begin_or_continue(make_config(TASK, quick | {"eta": 0.1}), out, Options(workers=0))
+    assert bires.load(out).members["eta"].tolist() == [0.4]
 
 
 def test_a_lock_dies_with_its_owner_and_is_waited_for(tmp_path):

@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 
 import bires
 from bires.envs import helpers
+from bires.envs.slots import Slots, Start
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
@@ -30,7 +31,7 @@ from bires.training.launch import CannotGoOn, begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from tests.helpers import QUICK, TASK, arrays, assert_same_state, cohorts_of, contents
+from tests.helpers import QUICK, TASK, arrays, assert_same_moment, assert_same_state, cohorts_of, contents
 
 
 def configured(quick, task=TASK, **more):
@@ -273,6 +274,29 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undistur
     assert contents(undisturbed()) == contents(tmp_path / "stopped")
 
 
+def test_an_environment_that_cannot_be_rebuilt_costs_no_member(tmp_path, quick, monkeypatch):
+    """What is away at a resume (a licence, a file, memory) may be there at the next one."""
+    config, out, store = configured(quick, seed=(0, 1)), tmp_path / "run", Store(tmp_path / "run")
+    begin_or_continue(config, tmp_path / "calm", Options(workers=0))
+    with pytest.raises(Stopped):
+        begin_or_continue(config, out, Options(workers=0), stop=lambda: store.steps() == [30, 0])
+    before, begin = contents(out), Slots._begin
+
+    def away(slots: Slots, start: Start) -> None:
+        if start.slot == 1:
+            raise RuntimeError("no licence")
+        begin(slots, start)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Slots, "_begin", away)
+        with pytest.raises(bires.UserError, match=r"(?s)member 1 raised when .* nothing was changed.*no licence"):
+            begin_or_continue(config, out, Options(workers=0))
+    assert contents(out) == before
+    begin_or_continue(config, out, Options(workers=0))
+    assert contents(out) == contents(tmp_path / "calm")
+    assert_same_state(out, tmp_path / "calm")
+
+
 def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypatch, split):
     monkeypatch.setattr(helpers, "PATIENCE_S", 6.0)
     config = configured(quick, seed=(0, 1))
@@ -299,6 +323,7 @@ def test_a_hung_worker_is_replaced_and_nothing_changes(tmp_path, quick, monkeypa
 
 FLAGS = [TASK, "--steps", "1500", "--warmup", "100", "--eval-every", "1000", "--eval-episodes", "1"]
 FLAGS += ["--hidden", "8", "8", "--batch", "8", "--replay", "2000", "--log-every", "500", "--workers", "0", "--quiet"]
+FLAGS += ["--keep-every", "1000"]  # so that the evaluation there is followed by a checkpoint, however slow the disk is
 KILOBYTES = 24
 """Learners of this size fit into such a file; the replay of a thousand steps does not."""
 
@@ -324,7 +349,7 @@ def test_a_full_disk_stops_a_run_unless_it_keeps_going_and_the_last_checkpoint_s
     again = trained(tmp_path / "full", False)
     assert again.returncode == 0, again.stderr
     assert contents(tmp_path / "free") == contents(tmp_path / "full")
-    assert_same_state(tmp_path / "free", tmp_path / "full")
+    assert_same_moment(tmp_path / "free", tmp_path / "full", 2000)
     going = trained(tmp_path / "going", True, "--keep-going")
     assert going.returncode == 0, going.stderr
     assert contents(tmp_path / "free") == contents(tmp_path / "going")

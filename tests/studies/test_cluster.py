@@ -22,7 +22,7 @@ from bires.studies import cluster, plan
 from bires.studies.progress import last_step
 from bires.studies.run import fill
 from bires.training.display import Display
-from tests.helpers import assert_same_state, command, contents
+from tests.helpers import assert_same_moment, command, contents
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # Ray forks to start its own processes
 STUDY = {"seeds": 1, "steps": 2_000, "eval_every": 500, "log_every": 250}
@@ -111,7 +111,7 @@ def test_a_study_survives_the_loss_of_a_node_and_ends_as_if_undisturbed(nodes, t
         calm = tmp_path / "here" / job.path.name
         assert Run(calm).config == job.config
         assert contents(calm) == contents(job.path)
-        assert_same_state(calm, job.path)
+        assert_same_moment(calm, job.path, job.config.replay)
 
 
 @pytest.mark.slow

@@ -84,8 +84,8 @@ def learning(
 
 def follow(running: RunningMoments, seen: tuple[BatchMoments, ...], ok: jax.Array) -> RunningMoments:
     """The running means after an update that saw a batch of these moments; unchanged unless ``ok``."""
-    kept = jnp.where(ok, MOMENTUM, 1.0)
-    moments = jax.tree.map(lambda old, new: kept * old + (1 - kept) * new, running.moments, seen)
+    kept = jnp.float32(MOMENTUM)
+    moments = jax.tree.map(lambda old, new: jnp.where(ok, kept * old + (1 - kept) * new, old), running.moments, seen)
     return RunningMoments(moments, running.updates + ok)
 
 

@@ -41,7 +41,7 @@ class RunOptions:
     cohorts: Cohorts = Options.cohorts
     """Where the parts of a population compute: threads of this process, or processes, which pay for longer runs."""
     checkpoint_minutes: float = Options.checkpoint_minutes
-    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    """A checkpoint is written when the last one is older than this, and at evaluations, if that takes little time."""
     keep_going: bool = False
     """Go on without checkpoints when they cannot be written (full disk); default: stop, to be resumed."""
     keep_every: MaybeWhole = None

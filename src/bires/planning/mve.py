@@ -68,15 +68,19 @@ def slope(planning: Planning, learner: Learner, hyper: Hyper, batch: Transition,
     final = rollout.next_observation[k - 1]
     last = parts.target_value(learner, final, parts.target_action(learner, final))
     target = returns(batch, rollout, last, hyper.gamma, k)
-    counted = (jnp.arange(rounds) < k)[:, None] * batch.discount
+    mine = jnp.arange(rounds) < k
+    counted = mine[:, None] * batch.discount
     if paper:
         one_step = bootstrapped(parts, learner, hyper, batch.next_observation)
         target = target.at[0].set(batch.reward + hyper.gamma * batch.discount * one_step)
         weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], counted / k])
     else:
         weight = jnp.concatenate([jnp.ones_like(batch.reward)[None], counted]) / (k + 1)
-    observation = jnp.concatenate([batch.observation, batch.next_observation, *rollout.next_observation[:-1]])
-    action = jnp.concatenate([batch.action, *rollout.action])
+    # What follows the member's own steps is there for others. It need not be finite, and 0 · ∞ is not 0.
+    states = jnp.stack([batch.next_observation, *rollout.next_observation[:-1]])
+    states, actions = (jnp.where(mine[:, None, None], x, 0.0) for x in (states, rollout.action))
+    observation = jnp.concatenate([batch.observation, *states])
+    action = jnp.concatenate([batch.action, *actions])
 
     def loss(values: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         delta = target - values.reshape(target.shape)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax
 
-WARMUP, STEP, IMAGINE, MODEL, UPDATE = 1, 2, 3, 4, 5
-"""Purposes."""
+WARMUP, STEP, IMAGINE, MODEL, UPDATE, DELAYED = 1, 2, 3, 4, 5, 6
+"""Purposes. (A key that is folded with 0, 1 … gives what `jax.random.split` makes of it: what splits its key shares
+it with nothing that folds it.)"""
 
 
 def stream(key: jax.Array, name: int, clock: jax.Array | int = 0) -> jax.Array:

@@ -16,7 +16,7 @@ from bires.planning.base import Imagined
 from bires.population import replay
 from bires.population.program import Program
 from bires.population.state import CohortState, noticed
-from bires.population.streams import IMAGINE, MODEL, UPDATE, step_keys, stream
+from bires.population.streams import DELAYED, IMAGINE, MODEL, UPDATE, step_keys, stream
 
 
 def improve(
@@ -43,7 +43,7 @@ def improve(
         if program.planning is None:
             learner, seen = agent.update(drawn, learner, hyper, batch, alive)
             if (late := agent.delayed) is not None:
-                again = jax.random.fold_in(drawn, 1)
+                again = stream(key, DELAYED, clock)
                 learner, alive = when(
                     due, lambda carry: late(again, carry[0], hyper, batch, carry[1]), (learner, seen.alive)
                 )

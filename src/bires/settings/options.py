@@ -43,7 +43,7 @@ class Options:
     cohorts: Cohorts = "by-size"
     """Where the members' cohorts compute: in threads of this process, or in a process each."""
     checkpoint_minutes: float = 10.0
-    """A checkpoint is written at every evaluation, and when the last one is older than this."""
+    """A checkpoint is written when the last one is older than this, and at evaluations, if that takes little time."""
     keep_going: bool = False
     """Whether to go on without checkpoints when they cannot be written."""
     patience: float = 0.0

@@ -58,24 +58,23 @@ def begin_or_continue(
     """
     folder = Folder(out)
     remember(configs.to_json(config))
-    if (out / "manifest.json").exists():
-        require_same_names(out, config)
-        run = Run(out)
-        require_same(run, config, ADVICE)
-        if run.finished:
-            begin(grid.members(config))
-            who = "a callback" if config.tuning is None else "the search"
-            early = f"; {who} stopped members" if (run.members["status"] == "stopped").any() else ""
-            options.say(f"{out} is finished: {config.steps} steps{early}.")
-            return run
-        run.require_resumable()
-    else:
+    run = run_of(config, out)
+    if run is None:
         require_empty(out)
+    elif run.finished:
+        begin(grid.members(config))
+        who = "a callback" if config.tuning is None else "the search"
+        early = f"; {who} stopped members" if (run.members["status"] == "stopped").any() else ""
+        options.say(f"{out} is finished: {config.steps} steps{early}.")
+        return run
+    else:
+        run.require_resumable()
     plan = make_plan(config, options, folder, begin)
     plan.require_memory()  # a run that is refused leaves no folder behind
     for text in (*doubts(config), *plan.remarks()):
         options.warn(text)
     with Lock(out, options.patience, options.say) as lock:
+        run_of(config, out)  # another process may have begun another run here while this one made its plan
         if options.cohorts == "by-size" and began_with_processes(folder) not in (None, plan.processes):
             plan = make_plan(config, options, folder)  # another process began the run while this one waited for it
         losses: list[int] = []
@@ -89,6 +88,16 @@ def begin_or_continue(
                 if losses.count(losses[-1]) == ATTEMPTS:
                     raise CannotGoOn(loop, error, "Not enough memory, perhaps") from error
                 options.say(f"{error} at step {loop.step}; the run goes on from its last checkpoint")
+
+
+def run_of(config: Config, out: Path) -> Run | None:
+    """The run in a folder, which must have this configuration; None: there is none yet."""
+    if not (out / "manifest.json").exists():
+        return None
+    require_same_names(out, config)
+    run = Run(out)
+    require_same(run, config, ADVICE)
+    return run
 
 
 def require_empty(out: Path) -> None:

@@ -26,6 +26,9 @@ STRIDE, ROUND_S = 10, 0.5
 Between rounds a run looks whether to stop."""
 
 
+CHECKPOINT_SHARE = 0.05
+"""The part of a run's time that checkpoints at evaluations may take."""
+
 FEW = 12
 """Stopped members that are named."""
 
@@ -44,6 +47,8 @@ class TrainingLoop:
         self.store = Store(folder.path)
         self.segments: list[Segment] = []
         self.saved_at, self.saved = time.monotonic(), (-1, False)
+        self.save_took = 0.0
+        """Seconds of the last checkpoint."""
         self.step, self.stride = 0, STRIDE
         self.due = False
         """Whether the evaluation of this step is still to be made."""
@@ -83,8 +88,10 @@ class TrainingLoop:
             )
             while True:
                 if self.due:
+                    stopped = len(self.stopped)
                     self._evaluate(stop)
-                    self.save()
+                    if len(self.stopped) > stopped or self._to_keep or self._checkpoint_pays:
+                        self.save()
                 if self.step >= config.steps or (self.step % config.eval_every == 0 and self._all_out):
                     break
                 until = min(
@@ -100,7 +107,7 @@ class TrainingLoop:
                 if self.step % config.log_every == 0 or self.step == config.steps:
                     self._log()
                 self.due = self.step % config.eval_every == 0
-                if self._to_keep and self.step % config.eval_every:  # else it is saved after its evaluation
+                if self._to_keep and not self.due:  # else it is saved after its evaluation
                     self.save()
             self.save()
             self.require_ours()
@@ -116,7 +123,7 @@ class TrainingLoop:
             self.step, self.stride = end, max(1, min(2 * self.stride, int(ROUND_S / max(each, 1e-6))))
             self._record_frozen()
             self.options.tick(self.step)
-            if self.step < until and time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
+            if self.step < until and self._checkpoint_is_old:
                 self.save()
 
     def _evaluate(self, stop: Callable[[], bool]) -> None:
@@ -225,6 +232,17 @@ class TrainingLoop:
             if not self.options.keep_going:
                 raise
             self.options.say(f"the checkpoint of step {self.step} cannot be written ({error}); going on without it")
+        self.save_took = time.monotonic() - self.saved_at
+
+    @property
+    def _checkpoint_is_old(self) -> bool:
+        return time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes
+
+    @property
+    def _checkpoint_pays(self) -> bool:
+        """Whether an evaluation is followed by a checkpoint: unless these would take too much of the run's time."""
+        passed = time.monotonic() - self.saved_at
+        return passed * CHECKPOINT_SHARE >= self.save_took or self._checkpoint_is_old
 
     @property
     def _to_keep(self) -> bool:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.envs.slots import TRAIN, Start
+from bires.errors import UserError
 from bires.population.state import shapes
 from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
@@ -174,6 +175,12 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
     resting = {i for i, m in enumerate(cohort.members) if m.member in gone}
     cohort.pool.rest([start for start in starts if start.slot in resting])
     cohort.pool.begin([start for start in starts if start.slot not in resting])
+    if cohort.pool.failures:
+        slot, text = next(iter(cohort.pool.failures.items()))
+        raise UserError(
+            f"The environment of member {cohort.members[slot].member} raised when its episode was rebuilt; nothing was "
+            f"changed. Mend it, and type the same command again.\n{text}"
+        )
 
 
 def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
