@@ -62,7 +62,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, qui
     """Also between an update of the critics and the delayed one of the actor."""
     settings = {k: v for k, v in quick.items() if k != "quiet"}
     settings |= {"algorithm": [agent, f"bi-res-{agent}"], "steps": 70, "eta": [0.05, 1.0], "layer_norm": True}
-    settings |= {"update_every": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
+    settings |= {"update_every": 3, "update_times": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
     config = make_config("Pendulum-v1", settings)
     monkeypatch.setattr("bires.training.loop.STRIDE", 1)
     monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
@@ -75,7 +75,7 @@ def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, qui
     assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
     assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
     found = arrays(tmp_path / "straight")
-    updates = -(-(70 - config.warmup) // 3)
+    updates = -(-(70 - config.warmup) // 3) * 3
     assert set(found["state/learner.critics.adam.updates"]) == {updates}
     assert set(found["state/learner.actor_adam.updates"]) == {updates // 2 if agent == "td3" else updates}
 

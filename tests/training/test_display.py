@@ -39,6 +39,15 @@ def test_the_speed_of_the_warm_up_does_not_count_for_updates():
     assert found["returns"] == {"ddpg": 2.0}
 
 
+def test_every_update_of_a_step_counts():
+    clock = [0.0]
+    shown = meter(clock, steps=10_000, warmup=1, update_times=3)
+    for step in (0, 1000, 2000, 3000):
+        found = shown.numbers(progress(step))
+        clock[0] += 10.0
+    assert found["updates_per_second"] == pytest.approx(3 * found["steps_per_second"])
+
+
 def test_the_time_left_counts_evaluations_and_the_speed_does_not():
     clock = [0.0]
     shown = meter(clock, steps=10_000, warmup=1)

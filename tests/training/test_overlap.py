@@ -20,7 +20,10 @@ from tests.helpers import QUICK, TASK, arrays, assert_same_state, contents
 
 RUNS: dict[str, Any] = {
     "ddpg": (TASK, {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": [0, 1]}),
-    "dqn": ("CartPole-v1", {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3}),
+    "dqn": (
+        "CartPole-v1",
+        {"algorithm": ["dqn", "bi-res-dqn"], "seed": [0, 1], "hidden": (16,), "update_every": 3, "update_times": 2},
+    ),
 }
 VECTORS = Space(3, 2, (-1.0, -1.0), (1.0, 1.0))
 PIXELS = Space(4 * 2 * 3, 1, (0.0,), (1.0,), choices=2, pixels=Pixels(4, 2, 3))

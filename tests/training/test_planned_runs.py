@@ -3,10 +3,13 @@
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bires
+from bires.planning import recipe
 from bires.planning.models import SCALES, ModelScale
 from bires.population import replay
 from bires.runs.folder import Folder
@@ -97,6 +100,27 @@ def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, m
                     seen += 1
                     assert nearby[i, p].tobytes() == rows[:, o:].tobytes()
     assert seen == 80
+
+
+def test_every_update_of_a_step_asks_about_its_own_batch(tmp_path, quick, monkeypatch):
+    """σ = 0: what the simulator says is the batch's own successor, also in the second and third update of a step."""
+    far: list[float] = []
+    update = recipe.update
+
+    def watched(planning, learner, hyper, batch, imagined, alive, due=True):
+        [found] = imagined
+        apart = jnp.abs(found.next_observation[0, 0] - batch.next_observation).max()
+        jax.debug.callback(lambda x: far.append(float(x)), apart)
+        return update(planning, learner, hyper, batch, imagined, alive, due)
+
+    monkeypatch.setattr(recipe, "update", watched)
+    settings = quick | {"planning_noise": 0.0, "update_times": 3, "workers": 0}
+    run = bires.train("Hopper", algorithm="dyna-ddpg", seed=0, out=tmp_path / "run", **settings)
+    jax.effects_barrier()
+    steps = settings["steps"] - settings["warmup"]
+    assert len(far) == 3 * steps
+    assert max(far) == 0.0
+    assert sum(row["updates"] for row in run.metrics.rows()) == 3 * steps
 
 
 def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, monkeypatch):

@@ -7,7 +7,7 @@ Adding an agent takes its module and one line in `bires.agents.registry`; a user
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -205,8 +205,6 @@ class AgentSpec:
     metrics: tuple[str, ...] = CRITIC_METRICS
     layers: int = 1
     """The least number of hidden layers."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of a run for which it accepts one value only."""
     written: str = ""
     """Its name in sentences; by default in capitals."""
     values_rewards: bool = True

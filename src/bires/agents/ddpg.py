@@ -236,5 +236,4 @@ SPEC = AgentSpec(
     baseline="ddpg",
     make=make,
     layers=2,  # the action enters at the second one
-    fixed={"update_every": 1},
 )

@@ -36,6 +36,7 @@ class RunSettings(TypedDict, total=False):
     batch: Whole
     replay: Whole
     update_every: Whole
+    update_times: Whole
     hidden: Iterable[int] | int
     protocol: Literal["modern", "paper"]
     log_every: Whole

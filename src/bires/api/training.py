@@ -52,6 +52,7 @@ def train(
     batch: Whole | None = None,
     replay: Whole | None = None,
     update_every: Whole | None = None,
+    update_times: Whole | None = None,
     hidden: Iterable[int] | int | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,

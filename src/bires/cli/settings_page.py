@@ -40,8 +40,6 @@ def section(table: SettingTable) -> Iterator[str]:
             ("setting", *table.run),
             [[f"`{name}`", *(defaults.get(name, "") for defaults in table.run.values())] for name in names],
         )
-    for name, value in table.fixed.items():
-        yield f"{table.title} accepts `{name}` {value} only.\n"
 
 
 def cells(row: SettingRow) -> list[str]:

@@ -21,3 +21,10 @@ def when(due: Due, work: Callable[[Any], Any], carry: Any) -> Any:
         return work(carry) if due else carry
     once = (jnp.zeros((), bool), carry)
     return jax.lax.while_loop(lambda loop: loop[0], lambda loop: (once[0], work(loop[1])), (due, carry))[1]
+
+
+def repeated(due: Due, times: int, work: Callable[[jax.Array | int, Any], Any], carry: Any) -> Any:
+    """``work(turn, carry)`` for turn 0, 1 … up to ``times``, if it is due."""
+    if times == 1:
+        return when(due, lambda carry: work(0, carry), carry)
+    return jax.lax.fori_loop(0, jnp.where(due, times, 0), work, carry)

@@ -87,6 +87,7 @@ class Program:
     capacity: int
     warmup: int
     update_every: int
+    update_times: int = 1
     planning: Planning | None = None
     learning: Learning | None = None
     """How models are learned; None: no member plans, or the simulator is the model."""
@@ -142,6 +143,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         capacity,
         config.warmup,
         config.update_every,
+        config.update_times,
         planning,
         learning,
         config.normalise_observations,
@@ -156,7 +158,8 @@ def work(program: Program) -> float:
     def weights(tree: Any) -> int:
         return sum(int(leaf.size) for leaf in jax.tree.leaves(tree))
 
-    samples = weights(learner) / 4 * program.batch / program.update_every  # with its target and two moments each
+    # A weight has a target and two moments.
+    samples = weights(learner) / 4 * program.batch * program.update_times / program.update_every
     if program.learning is not None:
         scale = program.learning.scale
         samples += weights(learned.ensemble.networks) * scale.batch * scale.updates

@@ -18,7 +18,7 @@ import numpy as np
 from bires.agents import normalising
 from bires.agents.base import Hyper, Learner
 from bires.envs.slots import report_width
-from bires.machine.branching import Due, when
+from bires.machine.branching import Due, repeated, when
 from bires.machine.hostcalls import FLAG, HostHandle, shape
 from bires.planning.base import Imagined
 from bires.population import replay
@@ -27,7 +27,7 @@ from bires.population.hosts import EnvironmentHost, EvaluationHost, Incoming
 from bires.population.imagination import ask_simulator
 from bires.population.program import Program
 from bires.population.state import CohortState, init, noticed
-from bires.population.streams import STEP, WARMUP, step_keys, stream
+from bires.population.streams import STEP, WARMUP, step_keys, stream, update_key
 from bires.population.updates import fit, improve
 from bires.types import Space, Transition
 
@@ -147,41 +147,46 @@ def advance(
 def in_turn(
     program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[CohortState, jax.Array, jax.Array]:
-    """The step of the environments, then the update; says, too, who starts an episode, and whether to go on."""
+    """The step of the environments, then the updates; says, too, who starts an episode, and whether to go on."""
     shapes = incoming_shapes(program.space, len(state.key))
     incoming, going = host.ask(EnvironmentHost.step, (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock, state.alive)
 
-    def update(carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
+    def update(turn: jax.Array | int, carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
         state, going = carry
         imagined: tuple[Imagined, ...] = ()
         if program.oracle:
-            asked = (state.key, state.storage, state.learner, hyper)
+            asked = (jax.vmap(lambda key: update_key(key, turn))(state.key), state.storage, state.learner, hyper)
             imagined, going = ask_simulator(program, host, *asked, clock)
-        return improve(program, state, hyper, clock, imagined), going
+        return improve(program, state, hyper, clock, turn, imagined), going
 
-    state, going = when(due, update, (state, going))
+    state, going = repeated(due, program.update_times, update, (state, going))
     return state, first, going
 
 
 def overlapped(
     program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[CohortState, jax.Array, jax.Array]:
-    """The same; the update is made while the environments step.
+    """The same; the updates are made while the environments step.
 
-    What it samples is a function of the step's number, so it is known whether that includes the transition which the
-    environments are about to make. If it does, the host waits for them before the update; otherwise zeros hold its
+    What they sample is a function of the step's number, so it is known whether that includes the transition which the
+    environments are about to make. If it does, the host waits for them before the updates; otherwise zeros hold its
     place meanwhile. Either way the same instructions compute the same numbers.
     """
 
-    def reads(key: jax.Array) -> jax.Array:
-        sample = step_keys(key, clock)[0]
+    def reads(key: jax.Array, turn: jax.Array | int) -> jax.Array:
+        sample = step_keys(update_key(key, turn), clock)[0]
         return replay.reads_newest(program.space, sample, program.capacity, clock, program.batch)
 
+    def needed(key: jax.Array) -> jax.Array:
+        if program.update_times == 1:
+            return reads(key, 0)
+        return jnp.any(jax.vmap(partial(reads, key))(jnp.arange(program.update_times)))
+
     shapes = incoming_shapes(program.space, len(state.key))
-    rows = host.ask(EnvironmentHost.send, shapes.rows, state.action, jax.vmap(reads)(state.key) & due)
+    rows = host.ask(EnvironmentHost.send, shapes.rows, state.action, jax.vmap(needed)(state.key) & due)
     begun, _ = insert(program, state, Incoming(rows, state.observation), clock, state.alive)
-    better = when(due, lambda begun: improve(program, begun, hyper, clock), begun)
+    better = repeated(due, program.update_times, lambda turn, state: improve(program, state, hyper, clock, turn), begun)
     better, moment = barrier((better, better.sums[0, 0]))
     incoming, going = host.ask(EnvironmentHost.receive, (shapes, FLAG), after=[moment])
     before = better._replace(observation=state.observation, first=state.first)

@@ -16,16 +16,26 @@ from bires.planning.base import Imagined
 from bires.population import replay
 from bires.population.program import Program
 from bires.population.state import CohortState, noticed
-from bires.population.streams import DELAYED, IMAGINE, MODEL, UPDATE, step_keys, stream
+from bires.population.streams import DELAYED, IMAGINE, MODEL, UPDATE, step_keys, stream, update_key
 
 
 def improve(
-    program: Program, state: CohortState, hyper: Hyper, clock: jax.Array, imagined: tuple[Imagined, ...] = ()
+    program: Program,
+    state: CohortState,
+    hyper: Hyper,
+    clock: jax.Array,
+    turn: jax.Array | int = 0,
+    imagined: tuple[Imagined, ...] = (),
 ) -> CohortState:
-    """Sample and update; models first, where they are learned."""
+    """Sample and update; models first, where they are learned.
+
+    ``turn``: which of the step's updates it is. Each has a batch and random numbers of its own; models are trained
+    before the first.
+    """
     if program.learning is not None:
-        state = fit(program, state, hyper, clock)
-    due = delayed_due(program, clock)
+        first: Due = True if program.update_times == 1 else jnp.equal(turn, 0)
+        state = when(first, lambda state: fit(program, state, hyper, clock), state)
+    due = delayed_due(program, clock, turn)
 
     def update(
         key: jax.Array,
@@ -36,6 +46,7 @@ def improve(
         model: Any,
         imagined: tuple[Imagined, ...],
     ) -> tuple[Learner, jax.Array, jax.Array]:
+        key = update_key(key, turn)
         if hyper.schedule is not None:
             hyper = hyper._replace(eta=hyper.schedule.at(hyper.eta, clock, program.warmup))
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
@@ -67,11 +78,11 @@ def improve(
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
 
 
-def delayed_due(program: Program, clock: jax.Array) -> Due:
-    """Whether the delayed part of an update is due in step ``clock``: after every `Agent.delay`-th update."""
+def delayed_due(program: Program, clock: jax.Array, turn: jax.Array | int) -> Due:
+    """Whether the delayed part is due in an update of step ``clock``: in every `Agent.delay`-th."""
     if program.agent.delay == 1:
         return True
-    number = (clock - program.warmup) // program.update_every
+    number = (clock - program.warmup) // program.update_every * program.update_times + turn
     return (number + 1) % program.agent.delay == 0
 
 

@@ -78,6 +78,8 @@ class Config:
     """Transitions that the replay of each member holds."""
     update_every: Whole = BY_AGENT
     """Environment steps from one update to the next."""
+    update_times: Whole = 1
+    """Updates made each time, every one on a batch of its own: 4 is a replay ratio of 4."""
     hidden: tuple[Whole, ...] = VALUES_BY_AGENT
     """Hidden layers of the networks (after the convolutions, for pixels)."""
     protocol: Literal["modern", "paper"] = "modern"

@@ -41,7 +41,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("capture_video", "render"), (VIDEO,)),
     **dict.fromkeys(("verbose", "verbosity", "progress_bar", "silent"), (QUIET,)),
     **dict.fromkeys(("exp_name", "run_name"), ("out",)),
-    **dict.fromkeys(("gradient_steps", "utd", "utd_ratio", "updates_per_step"), ("update_every",)),
+    **dict.fromkeys(("gradient_steps", "utd", "utd_ratio", "replay_ratio", "updates_per_step"), ("update_times",)),
     **dict.fromkeys(("policy", "policy_kwargs", "policy_type"), (NETWORK,)),
     **dict.fromkeys(("save_model", "upload_model"), (SAVING,)),
     **dict.fromkeys(("wandb_project", "wandb_project_name", "wandb_entity"), (PROJECT,)),

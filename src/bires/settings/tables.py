@@ -38,8 +38,6 @@ class SettingTable(NamedTuple):
     rows: tuple[SettingRow, ...]
     run: Mapping[Sight, Mapping[str, str]] = {}
     """Of an agent: its defaults of the run's settings, by kind of observation."""
-    fixed: Mapping[str, str] = {}
-    """Of an agent: settings of the run for which it accepts one value only."""
 
 
 def tables() -> list[SettingTable]:
@@ -60,8 +58,7 @@ def family_table(family: PixelFamily) -> SettingTable:
 
 def agent_table(spec: AgentSpec) -> SettingTable:
     run = {sight: {name: shown(value) for name, value in defaults.items()} for sight, defaults in spec.run.items()}
-    fixed = {name: shown(value) for name, value in spec.fixed.items()}
-    return SettingTable(spec.title, rows_of(spec.settings, tuple(spec.run)), run, fixed)
+    return SettingTable(spec.title, rows_of(spec.settings, tuple(spec.run)), run)
 
 
 def rows_of(settings: Sequence[Setting], sights: Sequence[Sight]) -> tuple[SettingRow, ...]:

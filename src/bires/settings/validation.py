@@ -19,7 +19,10 @@ LARGEST = 2**31
 """Steps are counted in 32 bits."""
 MOST_EPISODES = 10_000
 """Of an evaluation."""
-COUNTS = ("steps", "warmup", "eval_every", "eval_episodes", "batch", "replay", "update_every", "log_every")
+COUNTS = (
+    *("steps", "warmup", "eval_every", "eval_episodes", "log_every"),
+    *("batch", "replay", "update_every", "update_times"),
+)
 
 
 class Bounds(NamedTuple):
@@ -125,9 +128,6 @@ def require_agent(config: Config) -> None:
             f"--hidden was given {list(config.hidden)}; accepted for {agent.title}: {agent.layers} or more layer sizes "
             f"from 1, such as --hidden {example}."
         )
-    for name, only in agent.fixed.items():
-        if getattr(config, name) != only:
-            raise UserError(f"{flag(name)} was given {getattr(config, name)}; {agent.title} accepts {only} only.")
 
 
 def require_distinct(config: Config) -> None:

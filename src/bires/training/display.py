@@ -153,12 +153,13 @@ class Meter:
         count = len(self._members) - len(progress.diverged) - len(progress.stopped) - len(progress.failed)
         if updating and self._begun is None:
             self._begun = now, step
+        ratio = self._config.update_times / self._config.update_every
         return {
             "step": progress.step,
             "steps": progress.steps,
             "training": count,
             "steps_per_second": round(self._rate * count, 1),
-            "updates_per_second": round(self._rate * count / self._config.update_every, 1) if updating else 0.0,
+            "updates_per_second": round(self._rate * count * ratio, 1) if updating else 0.0,
             "seconds_left": self._left(now, progress),
             "returns": self.mean_returns(progress.returns),
             "diverged": len(progress.diverged),
