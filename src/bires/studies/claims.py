@@ -75,7 +75,7 @@ def median_gain(label: str, paper: float) -> Claim:
         f"{label} improves the AUC of its baseline (median over all tasks, learned or not)",
         paper,
         label,
-        lambda score, learned: totals.ratios(score, np.ones_like(learned))[0] if learned.any() else None,
+        lambda score, learned: totals.median_of_all(score) if learned.any() else None,
     )
 
 
