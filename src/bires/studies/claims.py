@@ -23,8 +23,8 @@ FAILURE = 0.5
 """An algorithm fails if it learns less than this share of what another learns."""
 
 APART = (
-    "Runs of two programs round differently, and after some thousand steps they are other runs: then this claim shows "
-    "how far chance moves the same seeds, and does not check the update."
+    "Two programs round differently, and after some thousand steps theirs are other runs: then this claim shows how"
+    " far chance moves the same seeds, and checks nothing. In one program it would be a defect."
 )
 
 
