@@ -15,7 +15,7 @@ from bires.settings.keywords import make_config
 from bires.studies import claims, plan
 from bires.studies.beyond import BEYOND
 from bires.studies.records import STUDIES
-from bires.studies.reporting import about, judge, notes, own
+from bires.studies.reporting import about, judge, notes, own, report
 from bires.studies.study import Part, Study
 from bires.training.display import Display
 from tests.synthetic import PAIR, make_run, panels_of
@@ -24,7 +24,8 @@ from tests.synthetic import PAIR, make_run, panels_of
 def test_a_claim_without_an_interval_is_json_too(tmp_path, capsys):
     """A single seed has no interval."""
     (panel,) = panels_of(tmp_path, lambda member: 1.0, tasks=("walker-stand",), seeds=1)
-    finish("auc", panel.runs, tmp_path / "report", Display(as_json=True))
+    written = report(panel.runs, tmp_path / "report", "auc", "")
+    finish("auc", written, tmp_path / "report", Display(as_json=True))
     done = json.loads(capsys.readouterr().out, parse_constant=str)
     assert {claim["low"] for claim in done["claims"]} == {None}
 

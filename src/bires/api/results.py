@@ -231,7 +231,7 @@ def report(
     study = None if study is None else proper("study", study, str)
     found, where = opened(runs, trust), folder("out", out)
     named = f", study={study!r}" if study else ""
-    made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")
+    made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})").found
     return Report(where / "report.html", summary.as_table(made.rows), summary.as_table(made.totals))
 
 

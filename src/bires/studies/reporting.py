@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,9 +26,17 @@ WITH_A_NAME = ("--out", "--ray")
 """Flags of `bires reproduce` whose value may read like a study."""
 
 
+@dataclass(frozen=True)
+class Reported:
+    """What a report says."""
+
+    found: Found
+    about: About
+
+
 def report(
     runs: Sequence[Run], out: Path, name: str | None, command: str, say: Callable[[str], object] = lambda text: None
-) -> Found:
+) -> Reported:
     """Writes the report of some runs. Claims are judged for the study ``name``, or the one that made all of them.
 
     ``say`` is told what readers of its numbers should know of the runs.
@@ -38,7 +47,7 @@ def report(
     write_found(found, out, described)
     for note in described.notes:
         say(note)
-    return found
+    return Reported(found, described)
 
 
 def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
