@@ -207,6 +207,18 @@ def test_runs_of_unequal_length_are_compared_over_what_both_have_and_the_notes_s
     assert not any(note.startswith("Cut") for note in about(collect(runs[:1]), "variants", "").notes)
 
 
+def test_a_study_says_whose_members_ended_early(tmp_path):
+    """A claim that an algorithm fails reads otherwise if its members diverged."""
+    config = changed(PAIR, protocol="paper")
+    whole = notes(STUDIES["auc"], collect([make_run(tmp_path / "a", config)]))
+    assert not any("last evaluation" in note for note in whole)
+    panels = collect([make_run(tmp_path / "b", config, diverged={3: 150, 4: 350})])
+    said = (
+        "Their last evaluation stands for the rest of their curve: bi-res-ddpg(0.05) on walker-stand (2 of 3 diverged)."
+    )
+    assert said in notes(STUDIES["auc"], panels)
+
+
 def test_one_update_by_two_programs_is_no_check_and_the_notes_say_so(tmp_path):
     """Rounding makes other runs of them: their difference is chance, not a defect."""
     apart = variants_runs(tmp_path / "a", lambda member: member.seed + (member.rule == "to"))

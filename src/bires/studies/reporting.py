@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bires.analysis.curves import Panel, collect, superseded
+from bires.analysis.curves import EARLY, Panel, collect, superseded
 from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
@@ -24,6 +24,8 @@ from bires.studies.study import Part, Study
 
 WITH_A_NAME = ("--out", "--ray")
 """Flags of `bires reproduce` whose value may read like a study."""
+LISTED = 12
+"""Kinds that a note names."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,19 @@ def unfinished(panels: Sequence[Panel]) -> str:
 
 def last_step(run: Run) -> int:
     return int(max(run.evaluations["step"], default=0))
+
+
+def ended_early(panels: Sequence[Panel]) -> str:
+    """Which kinds have members that diverged, failed or were stopped, and how many of how many."""
+    found = [
+        f"{kind.label} on {panel.title} ({getattr(kind, how)} of {len(kind.returns)} {how})"
+        for panel in panels
+        for kind in panel.kinds
+        for how in EARLY
+        if getattr(kind, how)
+    ]
+    shown = [*found[:LISTED], *([f"{len(found) - LISTED} more"] if len(found) > LISTED else [])]
+    return f"Their last evaluation stands for the rest of their curve: {', '.join(shown)}." if found else ""
 
 
 def shortened(panels: Sequence[Panel]) -> list[str]:
@@ -226,6 +241,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
             f"{unlike}: {'; '.join(lacking)}." if lacking else "",
             f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
             unfinished(panels),
+            ended_early(panels),
             *shortened(panels),
             f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
             f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",
