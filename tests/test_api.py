@@ -53,6 +53,17 @@ def test_evaluations_can_be_grouped_by_kind_without_losing_the_baseline(copied):
     assert "kind" not in (run.path / "evaluations.csv").read_text().splitlines()[0]
 
 
+def test_kinds_are_told_apart_by_whatever_varies(copied):
+    """As in figures and in the summary; grouping by kind would average over learning rates."""
+    run = copied(algorithm="bi-res-ddpg", eta=0.05, critic_lr=(1e-3, 2e-3))
+    kinds = [f"bi-res-ddpg(0.05) critic_lr={rate:g}" for rate in (1e-3, 2e-3)]
+    assert list(dict.fromkeys(run.evaluations["kind"])) == run.summary()["kind"].tolist() == kinds
+    assert set(run.evaluate(episodes=1, workers=0)["kind"]) == set(run.metrics["kind"]) == set(kinds)
+    seed = int(run.members["seed"][0])
+    one, same = run.policy(kind=kinds[1], seed=seed), run.policy(kind="bi-res-ddpg(0.05)", critic_lr=2e-3, seed=seed)
+    assert one.about["member"] == same.about["member"]
+
+
 def test_a_policy_takes_the_observations_of_its_task(tmp_path, quick):
     run = bires.train("cartpole-swingup", out=tmp_path / "run", **quick)
     policy = run.policy(member=0)

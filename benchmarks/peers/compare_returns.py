@@ -32,23 +32,35 @@ def late(curve: dict[int, float]) -> float:
     return float(np.mean([curve[step] for step in steps if step > (1 - LATE) * steps[-1]]))
 
 
-def ours(runs: list[Run], agent: str) -> tuple[np.ndarray, int]:
-    """What the plain agent earned in some runs of a task, one number for each seed, and the number of steps."""
-    curves: dict[int, dict[int, float]] = {}
+Curves = dict[int, dict[int, float]]
+"""Seed → step → return."""
+
+
+def earned(curves: Curves, whose: str) -> tuple[np.ndarray, int]:
+    """One number for each seed, and the number of steps, which must be the same for all."""
+    ends = {max(curve) for curve in curves.values()}
+    if len(ends) != 1:
+        raise SystemExit(f"{whose}: its curves end at the steps {sorted(ends)}; only equal lengths are compared.")
+    return np.array([late(curves[seed]) for seed in sorted(curves)]), ends.pop()
+
+
+def ours(runs: list[Run], agent: str) -> Curves:
+    """What the plain agent earned in some runs of a task."""
+    curves: Curves = {}
     for run in runs:
         plain = {row["member"]: row["seed"] for row in run.members.rows() if row["algorithm"] == agent}
         for row in run.evaluations.rows():
             if row["member"] in plain:
                 curves.setdefault(plain[row["member"]], {})[int(row["step"])] = float(row["return_mean"])
-    return np.array([late(curves[seed]) for seed in sorted(curves)]), max(next(iter(curves.values())))
+    return curves
 
 
-def theirs(path: Path) -> np.ndarray:
-    curves: dict[int, dict[int, float]] = {}
+def theirs(path: Path) -> Curves:
+    curves: Curves = {}
     with path.open() as file:
         for row in csv.DictReader(file):
             curves.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row["return_mean"])
-    return np.array([late(curves[seed]) for seed in sorted(curves)])
+    return curves
 
 
 def column(values: np.ndarray) -> np.ndarray:
@@ -70,12 +82,14 @@ def lines(results: Path) -> list[str]:
         run = Run(manifest.parent)
         runs.setdefault((manifest.parents[1].name, run.config.task), []).append(run)
     for (agent, task), same in runs.items():
-        mine, steps = ours(same, agent)
+        mine, steps = earned(ours(same, agent), f"our {agent} on {task}")
         for library in LIBRARIES:
             path = results / f"{library}-{agent}-{SHORT.get(task, task)}.csv"
             if not path.exists():
                 continue
-            peer = theirs(path)
+            peer, end = earned(theirs(path), path.name)
+            if end != steps:
+                raise SystemExit(f"{path.name} ends at step {end}, ours at {steps}; only equal lengths are compared.")
             gap = estimate(statistics.mean_difference, column(peer), column(mine), paired=False)
             own, other = (show(estimate(statistics.mean, column(values))) for values in (mine, peer))
             cells = [task, f"{steps:,}".replace(",", " "), agent, own, library, other, show(gap)]

@@ -66,6 +66,16 @@ def test_runs_of_unequal_length_are_cut_to_what_they_share(tmp_path):
     assert [row.improvement is not None for row in summarise(panels[0])] == [False, True]
 
 
+def test_what_ended_after_the_steps_that_are_shown_has_not_ended_there(tmp_path):
+    """Its curve is whole as far as it is drawn and judged."""
+    long = make_run(tmp_path / "a", PAIR, by_seed, diverged={0: 150, 1: 350})
+    short = make_run(tmp_path / "b", changed(PAIR, seed=(7, 8)), by_seed, upto=200)
+    ddpg, _ = curves(long, short)
+    assert ddpg.steps.tolist() == [0, 100, 200]
+    assert ddpg.diverged_at == (150, None, None, None, None)
+    assert curves(long)[0].diverged_at == (150, 350, None)
+
+
 def test_runs_under_other_protocols_do_not_share_a_panel(tmp_path):
     first = make_run(tmp_path / "a", PAIR)
     second = make_run(tmp_path / "b", changed(PAIR, seed=(7,), protocol="paper"))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from bires.analysis.curves import collect
-from bires.analysis.report.content import About
+from bires.analysis.intervals import Estimate
+from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import page as write_page
 from bires.analysis.summary import find
 from bires.cli import main
@@ -66,6 +67,20 @@ def test_no_label_is_cut_and_ticks_differ(width, page, tmp_path):
         places = [one.bounding_box()["x"] for one in svg.locator("text.x").all()]
         assert all(b - a > 20 for a, b in pairwise(places))
         assert {"environment steps", "return"} <= set(svg.locator("text").all_text_contents())
+
+
+def test_a_verdict_can_be_read_off_the_interval_beside_it(page, tmp_path):
+    """With two decimals small differences of scores were 0.00 [0.00, 0.00], and certain."""
+    claims = (
+        Judged("small", "", Estimate(0.0021, 0.0004, 0.0042), "number", "yes"),
+        Judged("wide", "", Estimate(0.993, 0.0017, 8.29), "number", "open"),
+    )
+    runs = make_run(tmp_path / "run", PAIR)
+    write_page(find(collect([runs])), tmp_path, About("a", "b", claims=claims))
+    show(page, tmp_path / "report.html")
+    cells = [row.locator("td").all_text_contents()[2] for row in page.locator("#claims tbody tr").all()]
+    found = [cell.replace("\u00a0", " ") for cell in cells]
+    assert found == ["0.0021 [4.00e−4, 0.0042]", "0.993 [0.0017, 8.29]"]
 
 
 def test_at_1200_pixels_no_table_is_wider_than_the_page_and_two_tasks_stand_side_by_side(page, tmp_path):

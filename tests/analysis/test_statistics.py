@@ -351,3 +351,13 @@ def test_two_seeds_on_two_tasks_do_not_settle_who_is_better():
     found = statistics.probability(base, other, True)
     assert found.value == pytest.approx(0.75)
     assert found.low < 0.5
+
+
+def test_returns_of_other_libraries_are_compared_at_equal_lengths_only():
+    """The late part of a shorter curve would pass for that of a whole one."""
+    script = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "peers" / "compare_returns.py")))
+    whole = {seed: {step: float(step) for step in range(0, 101, 10)} for seed in (0, 1)}
+    values, steps = script.earned(whole, "whole")
+    assert (values.tolist(), steps) == ([95.0, 95.0], 100)
+    with pytest.raises(SystemExit, match=r"cut: its curves end at the steps \[50, 100\]"):
+        script.earned(whole | {2: {step: float(step) for step in range(0, 51, 10)}}, "cut")

@@ -15,7 +15,7 @@ from bires.settings.keywords import make_config
 from bires.studies import claims, plan
 from bires.studies.beyond import BEYOND
 from bires.studies.records import STUDIES
-from bires.studies.reporting import about, judge, notes, own
+from bires.studies.reporting import about, judge, notes, own, report
 from bires.studies.study import Part, Study
 from bires.training.display import Display
 from tests.synthetic import PAIR, make_run, panels_of
@@ -24,7 +24,8 @@ from tests.synthetic import PAIR, make_run, panels_of
 def test_a_claim_without_an_interval_is_json_too(tmp_path, capsys):
     """A single seed has no interval."""
     (panel,) = panels_of(tmp_path, lambda member: 1.0, tasks=("walker-stand",), seeds=1)
-    finish("auc", panel.runs, tmp_path / "report", Display(as_json=True))
+    written = report(panel.runs, tmp_path / "report", "auc", "")
+    finish("auc", written, tmp_path / "report", Display(as_json=True))
     done = json.loads(capsys.readouterr().out, parse_constant=str)
     assert {claim["low"] for claim in done["claims"]} == {None}
 
@@ -70,6 +71,30 @@ def test_the_median_is_over_all_tasks_as_the_papers_and_the_mean_over_those_lear
     assert mean.value is not None
     assert median.value.value == pytest.approx(0.0, abs=0.03)
     assert mean.value.value == pytest.approx(0.8 * 0.3 / 1.8, abs=0.02)
+
+
+def test_a_median_over_all_tasks_leaves_out_none_whose_baseline_is_nothing(tmp_path):
+    """The ratio is infinite there, or 0 where both are nothing: both have their place beside a median."""
+    settings: dict[str, Any] = {"algorithm": ("ddpg", "bi-res-ddpg"), "seeds": 5, "steps": 40, "warmup": 1}
+    levels = {"walker-stand": (100.0, 130.0), "walker-walk": (100.0, 140.0), "hopper-hop": (0.0, 0.0)}
+
+    def runs(tasks):
+        for task in tasks:
+            base, other = levels[task]
+            config = replace(make_config(task, settings), eval_every=10)
+
+            def rise(member, step, steps, ends=(base, other)):
+                return ends[member.eta is not None] * (1 + 5 * (step > 0))
+
+            yield make_run(tmp_path / task, config, rise)
+
+    panels = collect(runs(levels))
+    (median, _), (total,) = judge(STUDIES["auc"], panels), [one for one in summary.find(panels).totals if one.interval]
+    assert median.value is not None
+    assert median.value.value == pytest.approx(0.3)  # of 0 %, 30 % and 40 %
+    assert total.median_of_all == median.value
+    assert total.median_improvement is not None
+    assert total.median_improvement.value == pytest.approx(0.35)  # of those that were learned
 
 
 def test_claims_of_failing_of_being_similar_and_of_the_best_eta(tmp_path):

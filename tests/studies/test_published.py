@@ -99,6 +99,18 @@ def test_publishing_notices_new_curves(tmp_path):
         publish.fill("<!-- results: other -->\n<!-- end -->", found_of)
 
 
+def test_figures_that_are_drawn_no_more_are_removed(tmp_path):
+    """More kinds than one panel can show are drawn in another figure: the old one would show old curves for ever."""
+    results, figures_of = tmp_path / "results", tmp_path / "docs" / "figures" / "mine"
+    make_run(results / "mine" / "bi", changed(PAIR, algorithm=("bi-res-ddpg",), eta=(0.0, 0.05, 0.1, 0.2)))
+    publish.publish(results, tmp_path / "docs", tmp_path / "report", [])
+    assert [path.name for path in figures_of.iterdir()] == ["curves.png"]
+    more = ("res-ddpg", "to-res-ddpg")
+    make_run(results / "mine" / "more", changed(PAIR, algorithm=more, eta=(0.0, 0.05, 0.1, 0.2)))
+    publish.publish(results, tmp_path / "docs", tmp_path / "report", [])
+    assert sorted(path.name for path in figures_of.iterdir()) == ["best.png", "variants.png"]
+
+
 def test_repeated_runs_have_a_table_and_count_nowhere_else(tmp_path):
     results, page = tmp_path / "results", tmp_path / "page.md"
     make_run(results / "mine" / "walker-stand", PAIR)

@@ -171,3 +171,57 @@ def test_another_version_of_a_task_is_a_departure(tmp_path):
     assert any("Hopper-v5 instead of Hopper-v4" in note for note in notes(STUDIES["auc"], collect([run])))
     same = make_run(tmp_path / "b", changed(PAIR, task="Hopper-v4", protocol="paper"))
     assert not any("instead of Hopper" in note for note in notes(STUDIES["auc"], collect([same])))
+
+
+def variants_runs(tmp_path, luck):
+    """`bi` for 300 steps, and later `res` and `to` for 200 of the same 400, none of them finished."""
+    settings = {"protocol": "paper", "steps": 400, "warmup": 10, "eval_every": 10, "seeds": 5, "eta": (0.0, 0.05)}
+
+    def level(member, step, steps):
+        """Much is learned at once; what only the longer run saw would turn every verdict about it."""
+        late = 1000.0 * (member.eta == 0.0 and step > 200)
+        return 100.0 * (step > 0) * (2.0 + 20 * member.eta) + late + 5 * luck(member)
+
+    first, second = (make_config("walker-stand", {"algorithm": kinds, **settings}) for kinds in (BI, RES_AND_TO))
+    return [
+        make_run(tmp_path / "bi", first, level, upto=300),
+        make_run(tmp_path / "others", second, level, upto=200),
+    ]
+
+
+BI, RES_AND_TO = ("bi-res-ddpg",), ("res-ddpg", "to-res-ddpg")
+SAME = "are the same update, but their curves differ"
+
+
+def test_runs_of_unequal_length_are_compared_over_what_both_have_and_the_notes_say_so(tmp_path):
+    runs = variants_runs(tmp_path, lambda member: member.seed)
+    panels = collect(runs)
+    found = about(panels, "variants", "")
+    assert "Not finished: bi (step 300 of 400), others (step 200 of 400)." in found.notes
+    cut = "Cut to the steps that all of its curves have: walker-stand. Not used: bi after step 200 (it has 300)."
+    assert cut in found.notes
+    assert [note for note in about(panels, None, "").notes if note == cut]
+    verdicts = {one.statement: one.answer for one in found.claims}
+    assert verdicts["bi-res-ddpg(0.05) has a larger AUC than bi-res-ddpg(0) (difference of scores)"] == "yes"
+    assert {len(kind.steps) for kind in panels[0].kinds} == {21}
+    assert not any(note.startswith("Cut") for note in about(collect(runs[:1]), "variants", "").notes)
+
+
+def test_a_study_says_whose_members_ended_early(tmp_path):
+    """A claim that an algorithm fails reads otherwise if its members diverged."""
+    config = changed(PAIR, protocol="paper")
+    whole = notes(STUDIES["auc"], collect([make_run(tmp_path / "a", config)]))
+    assert not any("last evaluation" in note for note in whole)
+    panels = collect([make_run(tmp_path / "b", config, diverged={3: 150, 4: 350})])
+    said = (
+        "Their last evaluation stands for the rest of their curve: bi-res-ddpg(0.05) on walker-stand (2 of 3 diverged)."
+    )
+    assert said in notes(STUDIES["auc"], panels)
+
+
+def test_one_update_by_two_programs_is_no_check_and_the_notes_say_so(tmp_path):
+    """Rounding makes other runs of them: their difference is chance, not a defect."""
+    apart = variants_runs(tmp_path / "a", lambda member: member.seed + (member.rule == "to"))
+    assert any(SAME in note for note in about(collect(apart), "variants", "").notes)
+    alike = variants_runs(tmp_path / "b", lambda member: member.seed)
+    assert not any(SAME in note for note in about(collect(alike), "variants", "").notes)

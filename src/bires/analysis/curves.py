@@ -273,18 +273,23 @@ def kind_of(task: str, label: str, rows: Sequence[dict[str, Any]], steps: np.nda
         steps,
         returns,
         tuple(row["seed"] for row in there),
-        tuple(int(row["diverged_at"]) if row["status"] == "diverged" else None for row in there),
+        tuple(int(row["diverged_at"]) if ended(row, "diverged", steps) else None for row in there),
         len(rows) - len(there),
         plain_label(rows[0]),
         frozenset(rows[0]["varied"]),
         frozenset(name for name, _ in rows[0]["varied"] if is_unusual(rows[0], name)),
         q,
         lengths,
-        stopped=sum(row["status"] == "stopped" for row in there),
-        failed=sum(row["status"] == "failed" for row in there),
+        stopped=sum(ended(row, "stopped", steps) for row in there),
+        failed=sum(ended(row, "failed", steps) for row in there),
         agent=rows[0]["agent"],
         gamma=float(rows[0]["gamma"]),
     )
+
+
+def ended(row: dict[str, Any], how: str, steps: np.ndarray) -> bool:
+    """Whether a member ended so within these steps: where they are cut, it may have gone on beyond them."""
+    return bool(row["status"] == how and max(row["curve"]) <= max(steps.tolist(), default=math.inf))
 
 
 def carried(curve: dict[int, Point], step: int) -> Point:

@@ -282,9 +282,9 @@ def mean_of_present(values: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.
     return without_nan(np.mean, np.nanmean, values, axis)
 
 
-def median_of_present(values: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.ndarray:
+def median_of_present(values: np.ndarray) -> np.ndarray:
     """The median of what is not nan; nan where all is."""
-    return without_nan(np.median, np.nanmedian, values, axis)
+    return without_nan(np.median, np.nanmedian, values, -1)
 
 
 def without_nan(

@@ -14,7 +14,7 @@ import numpy as np
 
 from bires.agents import registry
 from bires.analysis.curves import Curves, Panel
-from bires.analysis.intervals import estimate
+from bires.analysis.intervals import CONFIDENCE, estimate
 from bires.analysis.statistics import matrix, mean
 from bires.envs.families import family_of, is_atari
 from bires.envs.tasks import DMCONTROL, MUJOCO, known_as
@@ -139,19 +139,21 @@ def learned(panel: Panel, agent: str | None = None) -> bool:
     """Whether some kind's mean score, or final performance, is `FLOOR` of the scale above its untrained level.
 
     A measured scale is the range of the curves themselves, of which noise alone has a large share: there the interval
-    of the rise must lie above 0, too.
+    of the rise must lie above 0, too. The more kinds there are, the sooner one of them rises by chance: so the
+    intervals are as wide as that many kinds need (Bonferroni).
 
     ``agent``: only its kinds are asked; another agent may learn what these do not.
     """
     scale, warmup = scale_of(panel), warmup_of(panel)
     there = [kind for kind in panel.kinds if kind.returns.size and agent in (None, kind.agent)]
     rises = (measure(kind) - untrained(kind, warmup) for kind in there for measure in (score, final))
-    return any(float(np.mean(rise)) >= FLOOR * scale.value and (scale.given or certain(rise)) for rise in rises)
+    large = [rise for rise in rises if float(np.mean(rise)) >= FLOOR * scale.value]
+    return bool(large) and (scale.given or any(certain(rise, len(there)) for rise in large))
 
 
-def certain(rise: np.ndarray) -> bool:
-    """Whether the interval of a mean lies above 0; one run has no interval."""
-    return estimate(mean, rise[:, None]).low > 0
+def certain(rise: np.ndarray, kinds: int) -> bool:
+    """Whether the interval of a mean, that of one of so many kinds, lies above 0; one run has no interval."""
+    return estimate(mean, rise[:, None], confidence=1 - (1 - CONFIDENCE) / kinds).low > 0
 
 
 def values(panel: Panel, kind: Curves) -> tuple[float, float]:

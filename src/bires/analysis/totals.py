@@ -37,7 +37,7 @@ class Total:
     median_improvement: Estimate | None
     mean_improvement: Estimate | None
     median_of_all: Estimate | None
-    """The median of the ratio over every task whose baseline is not nothing, learned or not, as the paper's is."""
+    """The median of the ratio over every task, learned or not, as the paper's is."""
     left_out: str
     """The other tasks, by name."""
     overestimation: float | None
@@ -143,7 +143,7 @@ def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
         against(statistics.mean_difference, final),
         int(learned.sum()),
         *(ratio or (None, None)),
-        None if itself else ratios(score, np.ones_like(learned))[0],
+        None if itself else median_of_all(score),
         "; ".join(panel.title for (panel, _, _), there in zip(both, learned, strict=True) if not there),
         float(np.median(beliefs)) if beliefs else None,
         statistics.divergence_rate(sum(k.diverged for k in members), sum(len(k.returns) for k in members)),
@@ -170,10 +170,19 @@ def learned_by(both: Sequence[Pair], score: Compared) -> np.ndarray:
     return np.asarray(~statistics.is_nothing(score.base) & np.array(there, bool))
 
 
-def ratios(score: Compared, among: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
-    """Median and mean of the paper's ratio over those of some tasks whose baseline is not 0; None: none is."""
-    counted = among & ~statistics.is_nothing(score.base)
-    if not counted.any():
+def median_of_all(score: Compared) -> Estimate | None:
+    """The median of the paper's ratio over all tasks; None where the baseline is nothing on each of them.
+
+    A ratio to nothing is infinite, or 0 where both are nothing. A median needs no more than its place among the others.
+    """
+    if statistics.is_nothing(score.base).all():
+        return None
+    return statistics.improvement(score.base, score.other, score.paired)
+
+
+def ratios(score: Compared, learned: np.ndarray) -> tuple[Estimate | None, Estimate | None]:
+    """Median and mean of the paper's ratio over the learned tasks (see `learned_by`); None: none is."""
+    if not learned.any():
         return None, None
-    base, other, paired = score.base[:, counted], score.other[:, counted], score.paired[counted]
+    base, other, paired = score.base[:, learned], score.other[:, learned], score.paired[learned]
     return statistics.improvement(base, other, paired), statistics.average_improvement(base, other, paired)

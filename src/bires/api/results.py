@@ -12,13 +12,13 @@ import numpy as np
 
 from bires.analysis import figures, summary, trials
 from bires.analysis.curves import collect
+from bires.analysis.labels import labelled, plain_label
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError, unknown
 from bires.runs import run as reading
 from bires.runs.folder import cell
 from bires.runs.policies import Policy, saved_policy
 from bires.runs.tables import Table
-from bires.settings import grid
 from bires.settings.options import Source, Target
 from bires.settings.values import proper, several
 from bires.studies import reporting
@@ -30,25 +30,18 @@ LISTED = 12
 """Members that a message names."""
 
 
-def with_kinds(table: Table) -> Table:
-    """A table that has the columns of members, with what figures call each of them."""
-    kinds = [
-        grid.label(row["algorithm"], row["eta"], row.get("planning_eta"), end=row.get("eta_end"))
-        for row in table.rows()
-    ]
-    return Table({**table, "kind": np.array(kinds, dtype=object)})
-
-
 def one_member(members: Table, columns: Mapping[str, Any]) -> int:
-    """The number of the only member with these values."""
-    table = with_kinds(members)
+    """The number of the only member with these values; a kind may be named by its algorithm and η alone."""
+    plain = np.array([plain_label(row) for row in members.rows()], object)
+    table = Table({"kind": plain, **members})
     chosen = np.ones(table.height, bool)
     for name, value in columns.items():
         if name not in table:
             raise unknown("column", name, table, "")
         kind = table[name].dtype.kind
         wanted = proper(name, value, float if kind in "if" else str)
-        chosen &= table[name] == (float(cell(wanted) or "nan") if kind == "f" else wanted)
+        same = table[name] == (float(cell(wanted) or "nan") if kind == "f" else wanted)
+        chosen &= same | (plain == wanted) if name == "kind" else same
     if chosen.sum() == 1:
         return int(table["member"][chosen][0])
     shown = list(table.where(chosen if chosen.any() else np.ones_like(chosen)).rows())
@@ -75,15 +68,19 @@ class Run(reading.Run):
     def evaluations(self) -> Table:
         """One row per member and evaluation, with the member's columns beside it.
 
-        ``kind`` is what figures call such members, as in `bi-res-ddpg(0.05)`: group by it to keep the baseline, which
-        has no η.
+        ``kind`` is what figures and `summary` call such members, as in `bi-res-ddpg(0.05)`, or `ddpg tau=0.001` where
+        τ varies: group by it to keep the baseline, which has no η.
         """
-        return with_kinds(super().evaluations)
+        return self._with_kinds(super().evaluations)
 
     @property
     def metrics(self) -> Table:
         """One row per member and logging interval, with the same columns of the member beside it."""
-        return with_kinds(super().metrics)
+        return self._with_kinds(super().metrics)
+
+    def _with_kinds(self, table: Table) -> Table:
+        labels = np.array([row["label"] for row in labelled([self])[0]], object)
+        return Table({**table, "kind": labels[table["member"]]})
 
     @as_typed
     def policy(self, member: int | None = None, step: int | None = None, **columns: Any) -> Policy:
@@ -99,7 +96,7 @@ class Run(reading.Run):
         """
         if member is not None and columns:
             raise UserError(f"Both member and {', '.join(columns)} were given; give the number, or the columns.")
-        return super().policy(one_member(self.members, columns) if member is None else member, step)
+        return super().policy(one_member(self._with_kinds(self.members), columns) if member is None else member, step)
 
     @as_typed
     def summary(self) -> Table:
@@ -234,7 +231,7 @@ def report(
     study = None if study is None else proper("study", study, str)
     found, where = opened(runs, trust), folder("out", out)
     named = f", study={study!r}" if study else ""
-    made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})")
+    made = reporting.report(found, where, study, f"bires.report(…, out={str(where)!r}{named})").found
     return Report(where / "report.html", summary.as_table(made.rows), summary.as_table(made.totals))
 
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bires.analysis.curves import collect
 from bires.api.keywords import Whole
 from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
@@ -19,7 +18,7 @@ from bires.errors import UserError
 from bires.runs.tables import Table
 from bires.settings.options import Cohorts, Options
 from bires.settings.values import proper, several
-from bires.studies import reporting, reproducing
+from bires.studies import reproducing
 from bires.studies.reproducing import Request
 from bires.studies.study import Scale
 from bires.training.display import Display
@@ -95,7 +94,7 @@ def reproduce(
     with reproducing.as_command(request):
         outcome = reproducing.reproduce(request, options, Display(quiet=quiet))
     reproducing.require_all(outcome, request)
-    judged = reporting.about(collect(outcome.runs), study, "").claims
+    judged = outcome.written.about.claims
     claims = Table(
         {
             "claim": np.array([one.statement for one in judged], object),

@@ -23,7 +23,7 @@ def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = Fa
     runs = opened(paths, trust)
     named = ["--study", study] if study else []
     words = ["bires", "report", *(path.as_posix() for path in paths), "--out", out.as_posix(), *named]
-    found = write_report(runs, out, study, shlex.join(words), lambda note: print(printable(note)))
+    found = write_report(runs, out, study, shlex.join(words), lambda note: print(printable(note))).found
     compared, screen = [total for total in found.totals if total.interval], console()
     if len(found.panels) == 1 and len(found.rows) <= MANY:
         screen.print(rich_table(found.panels[0].runs[0], found.rows))

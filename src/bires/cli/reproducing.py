@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 
 from bires.analysis.report.content import Judged
-from bires.analysis.summary import plain
+from bires.analysis.summary import plain, totals_table
 from bires.cli.output import Interrupted, Output
 from bires.machine import terminal
 from bires.machine.columns import WIDE, Column, Look, fitted
@@ -20,7 +20,7 @@ from bires.machine.memory import gigabytes
 from bires.settings.options import Stopped
 from bires.studies import reproducing
 from bires.studies.estimate import Cost, costs
-from bires.studies.reporting import about
+from bires.studies.reporting import Reported
 from bires.studies.reproducing import Request
 from bires.studies.run import unfinished
 from bires.training.display import Display
@@ -36,25 +36,20 @@ def reproduce(request: Request, output: Output) -> int:
     except Stopped as stopped:
         display.event("stopped", study=request.study, said=str(stopped))
         raise Interrupted(str(stopped)) from None
-    finish(request.study, outcome.runs, outcome.report, display)
+    finish(request.study, outcome.written, outcome.report, display)
     reproducing.require_all(outcome, request)
     return 0
 
 
-def finish(name: str, runs: Sequence[Any], where: Path, display: Display) -> None:
+def finish(name: str, written: Reported, where: Path, display: Display) -> None:
     """Prints the results and where they are."""
-    from bires.analysis.curves import collect
-    from bires.analysis.summary import totals_table
-    from bires.analysis.totals import totals
-
-    panels = collect(runs)
-    found = about(panels, name, "")
+    found = written.about
     display.event("done", study=name, report=str(where / "report.html"), claims=[told(claim) for claim in found.claims])
     if display.quiet or display.as_json:
         return
     for note in found.notes:
         display.console.print(note, soft_wrap=True)
-    compared = [total for total in totals(panels) if total.interval]
+    compared = [total for total in written.found.totals if total.interval]
     if compared and max(total.count for total in compared) > 1:
         display.console.print(totals_table(compared, display.console.width))
     if found.claims:

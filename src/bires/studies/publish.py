@@ -89,8 +89,8 @@ def publish(results: Path, docs: Path, reports: Path, pages: Sequence[Path]) -> 
         files = write_found(found, out, about(found.panels, study_of(name), "make figures"))
         figures = docs / "figures" / name
         figures.mkdir(parents=True, exist_ok=True)
-        for old in KEPT:
-            (results / name / old).unlink(missing_ok=True)
+        for old in (*(results / name / table for table in KEPT), *figures.glob("*.png")):  # of other runs, perhaps
+            old.unlink(missing_ok=True)
         for path in files:
             if path.name in KEPT:
                 written.append(Path(shutil.copyfile(path, results / name / path.name)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bires.analysis.curves import Panel, collect, superseded
+from bires.analysis.curves import EARLY, Panel, collect, superseded
 from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
@@ -16,17 +17,28 @@ from bires.errors import UserError
 from bires.runs.run import Run
 from bires.settings.config import Config
 from bires.studies import plan
+from bires.studies.claims import Claim, Finding
 from bires.studies.departures import departures, wanted
 from bires.studies.records import STUDIES
 from bires.studies.study import Part, Study
 
 WITH_A_NAME = ("--out", "--ray")
 """Flags of `bires reproduce` whose value may read like a study."""
+LISTED = 12
+"""Kinds that a note names."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What a report says."""
+
+    found: Found
+    about: About
 
 
 def report(
     runs: Sequence[Run], out: Path, name: str | None, command: str, say: Callable[[str], object] = lambda text: None
-) -> Found:
+) -> Reported:
     """Writes the report of some runs. Claims are judged for the study ``name``, or the one that made all of them.
 
     ``say`` is told what readers of its numbers should know of the runs.
@@ -37,7 +49,7 @@ def report(
     write_found(found, out, described)
     for note in described.notes:
         say(note)
-    return found
+    return Reported(found, described)
 
 
 def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
@@ -46,24 +58,20 @@ def about(panels: Sequence[Panel], name: str | None, command: str) -> About:
         return About(f"bires: {titled(panels)}", subject(panels), state(panels), command=command)
     study = plan.get(name)
     require_runs_of(name, study, panels)
-    return About(f"bires: {name}", study.summary, notes(study, panels), judge(study, panels), command)
+    findings = measured(study, panels)
+    remarks = dict.fromkeys(found.remark for _, found in findings if found.remark)
+    return About(f"bires: {name}", study.summary, (*notes(study, panels), *remarks), judged(findings), command)
 
 
 def state(panels: Sequence[Panel]) -> tuple[str, ...]:
     """Which runs are not finished, and whose curves are cut so that all of a panel have the same steps."""
-    halfway = [
-        f"{run.path.name} (step {last:,} of {run.config.steps:,})"
-        for panel in panels
-        for run in panel.runs
-        if not run.finished and (last := int(max(run.evaluations["step"], default=0))) < run.config.steps
-    ]
     counted = {id(panel) for group in groups(panels).values() for panel in group}
     twice = [panel.title for panel in panels if id(panel) not in counted]
     protocols = dict.fromkeys(run.config.protocol for panel in panels for run in panel.runs)
     return tuple(
         text
         for text in (
-            f"Not finished: {', '.join(halfway)}." if halfway else "",
+            unfinished(panels),
             *shortened(panels),
             f"Different protocols are counted together: {' and '.join(protocols)}." if len(protocols) > 1 else "",
             f"Left out over tasks, where each counts once (summary.csv has all): {'; '.join(twice)}." if twice else "",
@@ -72,12 +80,52 @@ def state(panels: Sequence[Panel]) -> tuple[str, ...]:
     )
 
 
+def unfinished(panels: Sequence[Panel]) -> str:
+    """Which runs have not reached their last step."""
+    halfway = [
+        f"{run.path.name} (step {last:,} of {run.config.steps:,})"
+        for panel in panels
+        for run in panel.runs
+        if not run.finished and (last := last_step(run)) < run.config.steps
+    ]
+    return f"Not finished: {', '.join(halfway)}." if halfway else ""
+
+
+def last_step(run: Run) -> int:
+    return int(max(run.evaluations["step"], default=0))
+
+
+def ended_early(panels: Sequence[Panel]) -> str:
+    """Which kinds have members that diverged, failed or were stopped, and how many of how many."""
+    found = [
+        f"{kind.label} on {panel.title} ({getattr(kind, how)} of {len(kind.returns)} {how})"
+        for panel in panels
+        for kind in panel.kinds
+        for how in EARLY
+        if getattr(kind, how)
+    ]
+    shown = [*found[:LISTED], *([f"{len(found) - LISTED} more"] if len(found) > LISTED else [])]
+    return f"Their last evaluation stands for the rest of their curve: {', '.join(shown)}." if found else ""
+
+
 def shortened(panels: Sequence[Panel]) -> list[str]:
-    """Whose curves are cut, and which runs do not count, as others have the same seeds."""
-    cut = [panel.title for panel in panels if panel.cut]
+    """Whose curves are cut, what of them is not used, and which runs do not count, as others have the same seeds."""
+    cut = [panel for panel in panels if panel.cut]
+    ends = {
+        panel.title: max((int(kind.steps[-1]) for kind in panel.kinds if len(kind.steps)), default=0) for panel in cut
+    }
+    unused = [
+        f"{run.path.name} after step {ends[panel.title]:,} (it has {last:,})"
+        for panel in cut
+        for run in panel.runs
+        if (last := last_step(run)) > ends[panel.title]
+    ]
     again = [run.path.name for panel in panels for run in superseded(panel.runs)]
     return [
-        f"Cut to the steps that all of its curves have: {'; '.join(cut)}." if cut else "",
+        f"Cut to the steps that all of its curves have: {'; '.join(panel.title for panel in cut)}."
+        + (f" Not used: {', '.join(unused)}." if unused else "")
+        if cut
+        else "",
         f"Left out of {', '.join(again)}: members that another run here has, too (same kind, same seed). Each counts "
         "once, in the run that got furthest, of equals in the first that was trained."
         if again
@@ -142,9 +190,16 @@ def own(study: Study, panels: Sequence[Panel]) -> list[Panel]:
 
 def judge(study: Study, panels: Sequence[Panel]) -> tuple[Judged, ...]:
     """Every claim of the study beside what was measured."""
+    return judged(measured(study, panels))
+
+
+def measured(study: Study, panels: Sequence[Panel]) -> list[tuple[Claim, Finding]]:
     mine = own(study, panels)
-    found = [(claim, claim.measure(mine)) for claim in study.claims]
-    return tuple(Judged(c.statement, c.paper, f.value, f.unit, f.answer, f.interval) for c, f in found)
+    return [(claim, claim.measure(mine)) for claim in study.claims]
+
+
+def judged(findings: Sequence[tuple[Claim, Finding]]) -> tuple[Judged, ...]:
+    return tuple(Judged(c.statement, c.paper, f.value, f.unit, f.answer, f.interval) for c, f in findings)
 
 
 def steps_of(part: Part) -> int:
@@ -180,13 +235,13 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
         *departures(study, panels),
     ]
     lacking, unlike = [text for text in parts if text], "Not as in the study" if study.beyond else "Not the paper's"
-    unfinished = [run.config.task for panel in panels for run in panel.runs if not run.finished]
     return tuple(
         text
         for text in (
             f"{unlike}: {'; '.join(lacking)}." if lacking else "",
             f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
-            f"Not finished: {', '.join(unfinished)}." if unfinished else "",
+            unfinished(panels),
+            ended_early(panels),
             *shortened(panels),
             f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
             f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",

@@ -17,7 +17,7 @@ from bires.settings.values import flag
 from bires.studies import plan
 from bires.studies.cluster import over
 from bires.studies.plan import Job
-from bires.studies.reporting import report
+from bires.studies.reporting import Reported, report
 from bires.studies.run import Failures, StudyStopped, Way, fill
 from bires.studies.study import Scale
 from bires.studies.together import at_once
@@ -92,6 +92,7 @@ class StudyReport:
     report: Path
     """The folder of report.html."""
     failures: Failures
+    written: Reported
 
 
 def reproduce(request: Request, options: Options, display: Display) -> StudyReport:
@@ -104,8 +105,8 @@ def reproduce(request: Request, options: Options, display: Display) -> StudyRepo
     if not outcome.runs:
         raise UserError(f"No population of {request.study} could be run:\n" + "\n".join(outcome.failures.values()))
     where = plan.report_folder(request.study, request.where)
-    report(outcome.runs, where, request.study, again)
-    return StudyReport(outcome.runs, where, outcome.failures)
+    written = report(outcome.runs, where, request.study, again)
+    return StudyReport(outcome.runs, where, outcome.failures, written)
 
 
 def require_all(outcome: StudyReport, request: Request) -> None:

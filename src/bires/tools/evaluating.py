@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bires.analysis.labels import labelled
 from bires.envs.pool import Pool
 from bires.envs.slots import EVALUATE_AGAIN
 from bires.envs.timing import step_seconds
@@ -77,7 +78,8 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
         first, text = next(iter(failed.items()))
         raise UserError(f"The environment of member {first} raised, and no member is left:\n{text}")
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
+    labels = [row["label"] for row in labelled([run])[0]]
     for record in records:
-        member = everyone[record["member"]]
-        record |= {"seed": member.seed, "kind": member.label}
+        number = record["member"]
+        record |= {"seed": everyone[number].seed, "kind": labels[number]}
     return Evaluated(Table({name: [record[name] for record in records] for name in records[0]}), failed)

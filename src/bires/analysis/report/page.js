@@ -32,7 +32,7 @@ function folded(names) {
 function claims() {
   const body = document.querySelector("#claims .body");
   if (!data.claims.length) { drop("claims"); return; }
-  const show = { share: percent, count: (x) => fixed(x, 0), number: (x) => fixed(x, 2) };
+  const show = { share: percent, count: (x) => fixed(x, 0), number };
   body.append(table(["claim", "paper", "ours [95 % interval]", "intervals", "verdict"], data.claims.map((c) => [c.statement, c.paper || "–", spread(c.value, show[c.unit]), c.interval || "–", make("span", { class: c.answer.replace(" ", "-") }, c.answer)]), { text: [0, 3, 4], prose: [0] }));
   body.append(make("p", { class: "notes" }, "yes / no: the whole interval is on that side; open: it includes both; no data: the runs that would tell are missing."));
 }

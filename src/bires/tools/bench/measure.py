@@ -205,11 +205,11 @@ def build(task: str, agent: str, rule: str, members: int) -> MeasuredPopulation:
     return population(plain(task, agent, rule, members))
 
 
-def population(config: Config, options: Options = Options(), evaluation_envs: int = 0) -> MeasuredPopulation:  # noqa: B008
-    """A population as it would be planned for a long run, with so many evaluation environments per member."""
+def population(config: Config) -> MeasuredPopulation:
+    """A population as it would be planned for a long run."""
     capacity = PIXEL_CAPACITY if config.sight == "pixels" else CAPACITY
-    plan = make_plan(replace(config, replay=capacity, steps=LONG), options)
-    runner = make_runner(plan, evaluation_envs)
+    plan = make_plan(replace(config, replay=capacity, steps=LONG), Options())
+    runner = make_runner(plan, evaluation_envs=0)
     try:
         runner.each(fill)
     except BaseException:
