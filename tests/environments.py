@@ -129,6 +129,16 @@ class Raises(Probe):
         return self.observe(self.start), 0.0, False, self.steps == 50, {}
 
 
+class Sticks(Raises):
+    """Raises at the first step of episodes whose seed says so; the others have three steps, reward 1."""
+
+    def step(self, action):
+        self.steps += 1
+        if self.start < -0.5:
+            raise RuntimeError("the brake is on")
+        return self.observe(self.start), 1.0, False, self.steps == 3, {}
+
+
 class Leaves(Raises):
     """Ends its process where `Raises` raises."""
 
@@ -282,6 +292,7 @@ for kind in (
     Target,
     Slides,
     Raises,
+    Sticks,
     Leaves,
     Hopeless,
     Unbuildable,

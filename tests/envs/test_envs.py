@@ -20,7 +20,7 @@ from bires.envs.recipe import recipe
 from bires.envs.slots import ACTIVE, FAILED, IDLE, TRAIN, Start, episode_seed
 from bires.errors import UserError
 from bires.types import Space
-from tests import environments  # noqa: F401
+from tests import environments
 from tests.helpers import doomed
 
 FEW = ["walker-stand", "reacher-easy", "finger-turn_hard", "HalfCheetah", "Hopper-v5"]
@@ -338,6 +338,30 @@ def test_an_environment_that_raises_fails_alone():
         assert all("the motor came off" in text for text in pool.failures.values())
     finally:
         pool.close()
+
+
+def test_what_a_failed_environment_leaves_does_not_depend_on_the_steps_before():
+    """A run that was resumed at the start of the episode knows nothing of them."""
+
+    def left(start, steps):
+        pool, _ = open_pool("tests.environments:bires-test/Sticks-v0", 1)
+        try:
+            pool.begin([start])
+            roll(pool, steps)
+            assert list(pool.failures) == [0]
+            arrays = pool.arrays
+            flags = (arrays.terminated, arrays.truncated, arrays.first, arrays.status)
+            return [row.tolist() for row in (arrays.reward, arrays.next_observation, arrays.observation, *flags)]
+        finally:
+            pool.close()
+
+    def sticks(seed, episode):
+        probe = environments.Sticks()
+        probe.reset(seed=episode_seed(seed, TRAIN, episode))
+        return probe.start < -0.5
+
+    seed = next(seed for seed in range(99) if not sticks(seed, 0) and sticks(seed, 1))
+    assert left(Start(0, seed, TRAIN), 4) == left(Start(0, seed, TRAIN, episode=1), 1)
 
 
 def test_episode_seeds_differ_by_member_stream_and_episode():

@@ -274,6 +274,19 @@ def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undistur
     assert contents(undisturbed()) == contents(tmp_path / "stopped")
 
 
+def test_a_checkpoint_for_which_there_is_no_memory_now_is_not_taken_for_damaged(stopped, monkeypatch, undisturbed):
+    config, store = stopped
+    out, free = store.path.parent, iter([10])
+    monkeypatch.setattr("bires.runs.checkpoint.free_memory", lambda: next(free, 10**12))
+    with pytest.raises(
+        bires.UserError, match=r"more than can be read here.*step 30 may be whole, so nothing was changed"
+    ):
+        begin_or_continue(config, out, Options(workers=0))
+    assert store.steps() == [30, 0]
+    begin_or_continue(config, out, Options(workers=0))
+    assert contents(out) == contents(undisturbed())
+
+
 def test_an_environment_that_cannot_be_rebuilt_costs_no_member(tmp_path, quick, monkeypatch):
     """What is away at a resume (a licence, a file, memory) may be there at the next one."""
     config, out, store = configured(quick, seed=(0, 1)), tmp_path / "run", Store(tmp_path / "run")

@@ -242,7 +242,7 @@ class Pool:
             )
         worker.losses = 0
         for slot in guilty:
-            self.arrays.status[slot] = FAILED
+            self.arrays.rest(slot, FAILED)
             self.failures[slot] = f"The process that steps it was lost {ATTEMPTS} times in the same step ({how}).\n"
 
     def _rebuild(self, worker: Worker, owed: Sequence[int | None]) -> None:

@@ -82,9 +82,9 @@ class SharedArrays:
         self.next_physics = take((slots, physics), np.float64)
         """The physics state after it, before any new episode."""
 
-    def rest(self, slot: int) -> None:
+    def rest(self, slot: int, status: int = IDLE) -> None:
         """Zeros the row of a slot that takes no more steps, so that it is the same before and after a resume."""
-        self.status[slot] = IDLE
+        self.status[slot] = status
         for row in (self.next_observation, self.observation, self.reward, self.physics, self.next_physics):
             row[slot] = 0
         for flag in (self.terminated, self.truncated, self.first, self.life_lost):
@@ -123,7 +123,7 @@ class Slots:
         try:
             action(*arguments)
         except Exception:
-            self._arrays.status[slot] = FAILED
+            self._arrays.rest(slot, FAILED)
             self.failures[slot] = traceback.format_exc()
         self._arrays.busy[slot] = False
 

@@ -33,7 +33,7 @@ class CorruptCheckpoint(Exception):
 
 
 class UnreadableCheckpoint(CorruptCheckpoint):
-    """A checkpoint that may be whole, but cannot be read now: a permission, a disk or a network that is away."""
+    """A checkpoint that may be whole, but cannot be read now: a permission, too little memory, a disk that is away."""
 
 
 ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -107,7 +107,7 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> str:
 def load_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
     """Reads arrays whose checksum is known."""
     try:
-        require_room(path, free_memory())
+        require_room(path, free_memory(), UnreadableCheckpoint)
         if digest(path) != sha256:
             raise CorruptCheckpoint(f"{path} is not the file that was written (its checksum differs)")
         return dict(load_file(path))
@@ -115,11 +115,11 @@ def load_arrays(path: Path, sha256: str) -> dict[str, np.ndarray]:
         raise unread(path, error) from error
 
 
-def require_room(path: Path, most: float) -> None:
-    """Refuses a file that is too large to be read."""
+def require_room(path: Path, most: float, error: type[CorruptCheckpoint] = CorruptCheckpoint) -> None:
+    """Refuses a file that is too large to be read: for ever, or (``error``) now."""
     size = path.stat().st_size
     if size > most:
-        raise CorruptCheckpoint(f"{path} has {size} bytes, more than can be read here")
+        raise error(f"{path} has {size} bytes, more than can be read here")
 
 
 class Store:
