@@ -144,7 +144,7 @@ def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path
         (["train", "Pendulum-v1", "--algorithm", "PPO"], "on-policy agents are not here."),
         (["train", "Pendulum-v1", "--stpes", "4"], "`bires train` has no --stpes. Did you mean --steps?"),
         (["resume", "runs/x", "--batch", "3"], "`bires resume` has no --batch: a run keeps the settings"),
-        (["play", "runs/x", "--json"], "`bires play` has no --json, which is for `bires train`, "),
+        (["play", "runs/x", "--quiet"], "`bires play` has no --quiet, which is for `bires train`, "),
         (["--json", "doctor"], "--json was given before the command; type the command first"),
         (["list", "rules", "tasks"], "`bires list` has no use for 'tasks'."),
         (["train", "Pendulum-v1", "--steps"], "--steps was given no value; give one."),
