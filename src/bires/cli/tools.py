@@ -55,23 +55,23 @@ class Play:
 
 @dataclass(frozen=True)
 class Export:
-    """Write runs for other programs: curves for TensorBoard or Weights & Biases, a folder for a model hub, or a Minari
-    dataset. Exporting again replaces what was there."""
+    """Write runs for other programs: curves for TensorBoard or Weights & Biases, a policy as one file, a folder for a
+    model hub, or a Minari dataset. Exporting again replaces what was there."""
 
     runs: Annotated[
         tuple[Path, ...],
         tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
         tyro.conf.Positional,
     ]
-    """Run folders, or folders that hold some; one run for a hub or a dataset."""
+    """Run folders, or folders that hold some; one run for a policy, a hub or a dataset."""
     to: Target = "tensorboard"
-    """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""
+    """tensorboard, wandb, minari and onnx need the extra of that name. Nothing is uploaded."""
     out: MaybePath = None
-    """Where to write; default: `tensorboard`, `wandb`, `hub` or `minari` here."""
+    """Where to write; default: `tensorboard`, `wandb`, `hub`, `minari` or `policy.onnx` (…) here."""
     project: str = "bires"
     """The W&B project."""
     member: Whole = 0
-    """The member whose policy goes to a hub or whose episodes make a dataset."""
+    """The member whose policy is written or goes to a hub, or whose episodes make a dataset."""
     episodes: MaybeWhole = None
     """Episodes of a dataset; default: 100 that are played, or all whole ones of the replay."""
     source: Source = "played"
