@@ -220,6 +220,8 @@ def refused(words: Sequence[str], rest: Sequence[str]) -> UserError:
     if command in KEEPING and (name in types() or registry.owner_of(name)):
         why = f"`bires {command}` has no {given}: a run keeps the settings it was made with."
         return UserError(f"{why} For another value train a new run. {see}")
+    if name == "agent" and [command] in TRAINING:
+        return UserError(f"`bires {command}` has no --agent; use --algorithm, as in --algorithm td3 bi-res-td3.")
     owners = ", ".join(f"`bires {name}`" for name, flags in found.items() if wanted in flags)
     return UserError(f"`bires {command}` has no {given}{f', which is for {owners}' if owners else ''}. {see}")
 

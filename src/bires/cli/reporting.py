@@ -33,7 +33,8 @@ def report(paths: Sequence[Path], out: Path, study: str | None, trust: bool = Fa
     print(*map(printable, notes), sep="\n", end="\n" if notes else "")
     compared, screen = [total for total in found.totals if total.interval], console()
     if len(found.panels) == 1 and len(found.rows) <= MANY:
-        screen.print(rich_table(found.panels[0].runs[0], found.rows))
+        longest = max(found.panels[0].runs, key=lambda run: run.config.steps)
+        screen.print(rich_table(longest, found.rows))
     elif 0 < len(compared) <= MANY:
         screen.print(totals_table(compared, screen.width))
     print(f"{printable(out / 'report.html')}, with figures (png, svg, pdf) and tables (csv) beside it")
