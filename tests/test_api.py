@@ -141,6 +141,7 @@ def test_evaluating_reporting_and_exporting_in_python(run, tmp_path):
     again = bires.evaluate(run, episodes=2, workers=0, **earlier)
     assert again["return_mean"].tolist() == table["return_mean"].tolist()
     made = bires.report([run, run.path], out=tmp_path / "report")  # twice the same: once
+    assert repr(made) == f"Report({str(made.path)!r})"
     assert made.path.is_file()
     assert len(made.summary) == 2
     assert set(made.totals["kind"]) == {"ddpg", "bi-res-ddpg(0.05)"}

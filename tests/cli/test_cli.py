@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from bires import cli
 from bires.runs.tables import read_csv
+from bires.settings.keywords import changed
 from tests.helpers import command, doomed, typed
+from tests.synthetic import PAIR, make_run
 
 QUICK = ["--steps", "60", "--warmup", "2e1", "--eval-every", "30", "--eval-episodes", "1", "--batch", "8"]
 QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
@@ -203,3 +206,30 @@ def test_bench_measures(task):
         assert row["updates_per_second"] > 0
         assert 0 < row["share_of_environments"] < 2
         assert row["share_of_peak"] > 0
+
+
+def test_the_members_of_a_grid_are_told_apart_in_an_evaluation(copied):
+    run = copied(tau=(1e-3, 5e-3))
+    (first, second) = json.loads(typed("evaluate", str(run.path), "--episodes", "1", "--json").stdout)
+    assert (first["kind"], first["tau"]) == (second["kind"], 1e-3)
+    assert second["tau"] == 5e-3
+    assert "tau" in typed("evaluate", str(run.path), "--episodes", "1").stdout
+    assert "critic_lr" not in first, "all members have the same"
+
+
+@pytest.mark.parametrize(("command", "advice"), [("train", True), ("reproduce", True), ("evaluate", False)])
+def test_only_what_trains_goes_on_after_an_interruption(command, advice, monkeypatch, capsys):
+    def interrupted(words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "attempt", interrupted)
+    assert cli.main([command, "x"]) == 130
+    assert ("bires resume RUN" in (said := capsys.readouterr().err)) == advice
+    assert said.startswith("bires: interrupted")
+
+
+def test_the_table_of_a_report_has_the_steps_of_its_longest_run(tmp_path):
+    for name, seed, steps in (("a", 0, 400), ("b", 1, 800)):
+        make_run(tmp_path / "runs" / name, changed(PAIR, seed=(seed,), steps=steps), upto=400)
+    shown = typed("report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")).stdout
+    assert "walker-stand, 800 steps, evaluated last at step 400" in shown

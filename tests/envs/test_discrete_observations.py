@@ -1,9 +1,12 @@
 """Observations that are numbers of choices: vectors to the networks, and policies take them as the task gives them."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.wrappers import TransformAction
 
 import bires
 from bires.envs.recipe import recipe
@@ -99,3 +102,20 @@ def test_a_policy_takes_dictionaries_that_are_not_quite_their_space(tmp_path):
     run = bires.train("cartpole-swingup", out=tmp_path / "run", **QUICK)
     seen, _ = gymnasium.make("dm_control/cartpole-swingup-v0").reset(seed=0)
     assert np.array_equal(run.policy(0)({name: value.tolist() for name, value in seen.items()}), run.policy(0)(seen))
+
+
+def several():
+    env: Any = digits()
+    env.action_space = spaces.MultiDiscrete([3, 2])
+    return env
+
+
+def one_of_them():
+    return TransformAction(several(), lambda action: np.array(np.unravel_index(action, (3, 2))), spaces.Discrete(6))
+
+
+def test_several_choices_are_refused_with_what_makes_them_one():
+    with pytest.raises(bires.UserError, match=r"unravel_index\(action, \(3, 2\)\)\), Discrete\(6\)\)\.$"):
+        recipe(f"{__name__}:several", "modern").build()
+    environment = recipe(f"{__name__}:one_of_them", "modern").build()
+    assert environment.space.choices == 6

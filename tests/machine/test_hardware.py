@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from bires.errors import UserError
 from bires.machine import hardware
-from bires.machine.memory import free_memory
+from bires.machine.memory import free_memory, require_memory
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.plan import make_plan
@@ -80,3 +81,24 @@ def test_a_containers_limit_is_seen(tmp_path):
     assert free_memory(tmp_path) == pytest.approx(free, rel=0.2)
     (tmp_path / "memory.max").write_text("100000000\n")
     assert free_memory(tmp_path) == 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("needed", "replay", "advice"),
+    [
+        (20e9, 18e9, r"free on gpu:0\. --replay 333333 would fit; or train fewer members at once\.$"),
+        (30e9, 10e9, r"free on gpu:0\. No replay would fit: train fewer members at once\.$"),
+    ],
+)
+def test_a_population_that_does_not_fit_is_refused_with_what_would(needed, replay, advice):
+    class Device:
+        platform = "gpu"
+
+        def memory_stats(self):
+            return {"bytes_limit": 10e9, "bytes_in_use": 0}
+
+        def __str__(self):
+            return "gpu:0"
+
+    with pytest.raises(UserError, match=advice):
+        require_memory(Device(), int(needed), int(replay), 1_000_000)

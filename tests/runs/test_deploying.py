@@ -84,6 +84,8 @@ def test_a_file_that_holds_no_policy_is_refused(tmp_path):
             bires.load_policy(tmp_path / name)
     with pytest.raises(UserError, match=r"is not a policy that can be read"):
         bires.load_policy(tmp_path / "missing.safetensors")
+    with pytest.raises(UserError, match=r"a\.onnx is for ONNX runtimes\. Give a \.safetensors file"):
+        bires.load_policy(tmp_path / "a.onnx")
 
 
 def test_a_policy_that_cannot_be_written_leaves_what_was_there(trained, tmp_path):

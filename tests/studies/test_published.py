@@ -16,6 +16,7 @@ from bires.errors import UserError
 from bires.settings.keywords import changed
 from bires.studies import publish
 from bires.studies.reporting import about
+from bires.studies.totalled import MOST, minus, totals_lines
 from tests.synthetic import PAIR, make_run, three_runs
 
 ROOT = Path(__file__).parents[2]
@@ -131,3 +132,45 @@ def test_any_name_may_be_a_collection(tmp_path):
     make_run(tmp_path / "mine" / "run", PAIR)
     (tmp_path / "empty").mkdir()
     assert list(publish.collections(tmp_path)) == ["mine"]
+
+
+def tables_of(lines):
+    """Tables of a page, as rows of cells."""
+    found: list[list[list[str]]] = [[]]
+    for line in lines:
+        if line:
+            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        else:
+            found.append([])
+    return found
+
+
+def test_totals_have_a_row_for_each_number_and_a_table_for_each_group_of_tasks(tmp_path):
+    kinds = changed(PAIR, algorithm=("ddpg", "res-ddpg", "bi-res-ddpg"), eta=(0.05, 0.1, 0.2, 0.4))
+    for noise in (0.0, 0.1):
+        for task in ("walker-stand", "walker-walk"):
+            config = changed(kinds, task=task, disturb=noise)
+            make_run(tmp_path / f"{task}-{noise}", config)
+    found = publish.found_in(publish.runs_below(tmp_path.parent)[tmp_path.name])
+    tables = tables_of(totals_lines(found))
+    heads = [table[0] for table in tables]
+    assert [head[0] for head in heads] == [f"disturb={n} (2 tasks), against the baseline" for n in (0, 0, 0.1, 0.1)]
+    assert heads[0][1:] + heads[1][1:] == [total.kind for total in found.totals if total.interval][:8]
+    assert max(map(len, heads)) <= 1 + MOST
+    for table in tables:
+        rows = {row[0]: row[1:] for row in table[2:]}
+        assert "difference of scores: mean over tasks, median, IQM" in rows, "of two numbers all are the same"
+        assert set(rows["95 % intervals"]) == {"paired"}
+
+
+def test_totals_of_one_kind_have_a_column_for_each_group_of_tasks(tmp_path):
+    for task in ("walker-stand", "walker-walk", "Hopper", "Swimmer"):
+        make_run(tmp_path / task, changed(PAIR, task=task))
+    found = publish.found_in(publish.runs_below(tmp_path.parent)[tmp_path.name])
+    (table,) = tables_of(totals_lines(found))
+    assert table[0][0] == "bi-res-ddpg(0.05) against its baseline"
+    assert [text.rsplit(" ", 1)[1] for text in table[0][1:]] == ["(4)", "(2)", "(2)"]
+
+
+def test_numbers_are_not_parted_from_their_units():
+    assert minus("-20% [-∞%, +3%]") == "−20\N{NO-BREAK SPACE}% [−∞\N{NO-BREAK SPACE}%, +3\N{NO-BREAK SPACE}%]"

@@ -129,3 +129,28 @@ def test_a_missing_library_is_named(undisturbed, monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(UserError, match=r"pip install 'bires\[minari\]'"):
         bires.export(undisturbed(**PAIR), to="minari")
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "onnx"])
+def test_a_policy_is_one_file(suffix, undisturbed, tmp_path):
+    run = bires.load(undisturbed(**PAIR))
+    out = tmp_path / f"mine.{suffix}"
+    said = typed("export", str(run.path), "--to", suffix, "--member", "1", "--out", str(out))
+    assert said.returncode == 0, said.stderr
+    assert f"{out}: Policy(" in said.stdout
+    assert "member 1" in said.stdout
+    other = run.policy(1).save(tmp_path / f"other.{suffix}")
+    if suffix == "onnx":
+        assert out.read_bytes() == other.read_bytes()
+    else:
+        assert str(bires.load_policy(out)) == str(run.policy(1))
+    assert run.export(suffix, member=1, out=out) == out
+
+
+def test_a_policy_goes_into_a_file_with_its_suffix(undisturbed, tmp_path):
+    path = str(undisturbed(**PAIR))
+    said = typed("export", path, "--to", "onnx", "--out", str(tmp_path / "policy"))
+    assert said.returncode == 2
+    assert "accepted with --to onnx: a name that ends in .onnx." in said.stderr
+    assert "--to onnx was given 2 runs" in typed("export", path, path, "--to", "onnx").stderr
+    assert "the run has members 0 to 1" in typed("export", path, "--to", "onnx", "--member", "7").stderr

@@ -233,6 +233,21 @@ def test_bad_input_is_refused(tmp_path, settings, words):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({"algorithm": "dyna-ddpg", "model": "learned"}, True),
+        ({"algorithm": "dyna-ddpg", "model": "learned", "model_scale": "small"}, False),
+        ({"algorithm": "ddpg", "model": "learned"}, False),
+        ({"algorithm": "dyna-ddpg"}, False),
+    ],
+)
+def test_the_papers_models_are_warned_of_on_a_cpu(settings, warned):
+    remarks = [*make_plan(make_config("Hopper", settings), Options(workers=0)).remarks()]
+    assert [text for text in remarks if "use --model-scale small" in text] == remarks
+    assert len(remarks) == warned
+
+
 def test_the_oracle_of_a_task_without_a_physics_state_is_refused(tmp_path, quick):
     task = "MountainCarContinuous-v0"
     with pytest.raises(bires.UserError, match="Use model='learned'"):

@@ -83,12 +83,14 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 def test_contradictions_are_warned_of(tmp_path):
     words = ["--batch", "64", "--replay", "32", "--actor-lr", "0", "1e-4", "--model", "learned", "--hidden", "8", "8"]
+    words += ["--tau", "0", "1e-3"]
     done = typed("train", "pendulum-swingup", *SMALL, *words, "--json", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert "bires: warning: --batch 64 is more than --replay 32" in done.stderr
     assert "bires: warning: --actor-lr 0 was given" in done.stderr
     assert "bires: warning: --model was given, but no algorithm here has a planner" in done.stderr
-    assert done.stdout.count('"event": "warning"') == 3
+    assert "bires: warning: --tau 0 was given: target networks stay as they began" in done.stderr
+    assert done.stdout.count('"event": "warning"') == 4
 
 
 LEARNED = {"algorithm": "res-dyna-ddpg", "model": "learned", "ensemble": 3, "planning_trust": 1.0, "horizon": 5}

@@ -4,6 +4,7 @@ import json
 import shlex
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,6 +220,11 @@ def test_python_refuses_in_the_words_of_python():
         bires.tune("walker-stand", eta=[0, 1], ranges={"eta": (0, 1)})
     with pytest.raises(UserError, match=r"^batch=\(32, 64\) was given|^batch was given 32 64; it cannot vary"):
         bires.tune("walker-stand", batch=[32, 64], ranges={"eta": (0, 1)})  # type: ignore[arg-type]
+    tune: Any = bires.tune
+    with pytest.raises(UserError, match=r"a range is ranges=\{'critic_lr': \(0\.0001, 0\.01, 'log'\)\}"):
+        tune("walker-stand", critic_lr=(1e-4, 1e-2, "log"))
+    with pytest.raises(UserError, match=r"^Both eta and ranges\['eta'\] were given"):
+        tune("walker-stand", eta=[0, 1], range={"eta": (0, 1)})
 
 
 def test_a_trial_keeps_where_its_eta_goes():

@@ -42,6 +42,8 @@ def algorithm(name: str) -> Algorithm:
         raise UserError(f"{module} has no algorithm {short!r}; its agents have: {', '.join(known)}.")
     if name.lower() in ON_POLICY:
         raise UserError(f"Unknown algorithm {name!r}: on-policy agents are not here. See `bires list algorithms`.")
+    if "," in name:
+        raise UserError(f"Unknown algorithm {name!r}. Give several as separate values, without a comma.")
     raise unknown("algorithm", name, known, "See `bires list algorithms`; your own is MODULE:NAME.")
 
 

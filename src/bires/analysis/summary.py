@@ -18,7 +18,7 @@ from bires.analysis.intervals import Estimate
 from bires.analysis.statistics import auc
 from bires.analysis.totals import Total, between, totals
 from bires.machine.columns import WIDE, Column, Look, fitted
-from bires.machine.terminal import console, printable
+from bires.machine.terminal import console, plain, printable
 from bires.runs.run import Run
 from bires.runs.tables import Table
 
@@ -140,13 +140,6 @@ def compare(panel: Panel, base: Curves | None, kind: Curves) -> Against:
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The rows as plain data; unknown values are None, as JSON has no nan."""
     return [plain(row) for row in rows]
-
-
-def plain(record: Any) -> Any:
-    """A record as plain data, and the estimates in it."""
-    if isinstance(record, Row | Total | Estimate):
-        return {name: plain(value) for name, value in vars(record).items()}
-    return None if isinstance(record, float) and not np.isfinite(record) else record
 
 
 def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:

@@ -214,6 +214,9 @@ class Report:
     totals: Table
     """One row per group of tasks and kind of member: each against its baseline, over all tasks."""
 
+    def __repr__(self) -> str:
+        return f"Report({str(self.path)!r})"
+
 
 @as_typed
 def report(
@@ -272,12 +275,13 @@ def export(
     source: Source = "played",
     trust: bool = False,
 ) -> Path:
-    """Writes runs for other programs, and returns the folder: nothing is uploaded.
+    """Writes runs for other programs, and returns the folder or the file: nothing is uploaded.
 
-    ``to="tensorboard"`` and ``"wandb"`` (offline) get the curves of all members. ``"hub"`` is a folder for a model hub,
+    ``to="tensorboard"`` and ``"wandb"`` (offline) get the curves of all members. ``"safetensors"`` and ``"onnx"`` are
+    one file with the policy of one ``member``, as `Policy.save` writes. ``"hub"`` is a folder for a model hub,
     with the policy of one ``member``, a card and curves. ``"minari"`` is a dataset of ``episodes``: by default 100 that
-    the member's policy plays; with ``source="replay"`` those of its training that its replay holds. The last two take
-    one run. ``trust``: see `load`.
+    the member's policy plays; with ``source="replay"`` those of its training that its replay holds. All but the
+    first two take one run. ``trust``: see `load`.
     """
     proper("to", to, Target)
     where = None if out is None else folder("out", out)

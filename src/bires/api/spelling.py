@@ -26,8 +26,8 @@ RANGE = re.compile(r"--range (?!was )(\w+)(?= was | were )")
 PLACES = re.compile(r"--out (\S+)(?= \()")
 SWITCHES = re.compile(r"--(keep-going|quiet|trust)\b(?! was)")
 FLAGS = re.compile(r"--([a-z][a-z-]*[a-z])")
-EARLIER = {("evaluate", "members"): "member", ("play", "path"): "video"}
-"""Function and an earlier name of an argument, which is still taken → its name."""
+EARLIER = {("evaluate", "members"): "member", ("play", "path"): "video", ("tune", "range"): "ranges"}
+"""Function and another name of an argument, an earlier one or the command line's, which is taken → its name."""
 
 
 def as_typed(function: Callable[P, T]) -> Callable[P, T]:

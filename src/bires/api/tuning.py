@@ -10,6 +10,7 @@ from bires.api.keywords import Settings, Whole, given, showing_settings
 from bires.api.results import Run
 from bires.api.spelling import as_typed
 from bires.api.training import carried_out, make_options
+from bires.errors import UserError
 from bires.settings.keywords import make_config
 from bires.settings.options import Cohorts, Options, Viewer
 from bires.settings.searching import Search, searched
@@ -55,6 +56,9 @@ def tune(
     is given.
     """
     asked = given(settings)
+    for name, value in asked.items():
+        if isinstance(value, tuple | list) and {"log", "linear"} & {one for one in value if isinstance(one, str)}:
+            raise UserError(f"{name} was given {value!r}; a range is ranges={{{name!r}: {value!r}}}.")
     search = Search(
         ranges_of(ranges or {}),
         proper("trials", trials, int),

@@ -18,6 +18,8 @@ LINES = "\n\t"
 """What a message may hold beside characters that print."""
 INTERRUPTED = "bires: interrupted; a run goes on from its last checkpoint: `bires resume RUN`"
 TRAINING = ("train", "compare", "tune", "resume")
+GOING_ON = (*TRAINING, "reproduce")
+"""Commands that train, and go on where they were."""
 STYLE = r"(?:\x1b\[\d*m)*"
 USAGE = re.compile(rf"({STYLE}usage:{STYLE}) {STYLE}bires{STYLE} (train|compare|tune)\b.*")
 """How the parser shows these commands: flags first, which is refused."""
@@ -28,10 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     130: interrupted at once, by a second Ctrl-C or before there was a run to stop; 141: nothing reads the output.
     """
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return attempt(list(sys.argv[1:] if argv is None else argv))
+        return attempt(words)
     except KeyboardInterrupt:
-        print(INTERRUPTED, file=sys.stderr)
+        print(INTERRUPTED if words[:1] and words[0] in GOING_ON else "bires: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output is gone, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,7 @@ import tyro
 from bires.agents import registry
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
-from bires.cli.output import NO_DEFAULT, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
+from bires.cli.output import NO_DEFAULT, Json, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.cli.values import arguments_of, refuse_wrong_values
@@ -34,12 +34,14 @@ class List:
         "all"
     )
     """Which of them."""
+    json: Json = False
 
     def run(self) -> int:
-        from bires.cli.listing import folded, listing
+        from bires.cli.listing import folded, listing, records
+        from bires.machine.terminal import json_line
         from bires.runs.tables import terminal_width
 
-        print(folded(listing(self.what), terminal_width()))
+        print(json_line(records(self.what)) if self.json else folded(listing(self.what), terminal_width()))
         return 0
 
 
@@ -55,8 +57,7 @@ class Evaluate:
     """Only these members."""
     workers: MaybeWhole = None
     """Environment processes; 0: none; default: chosen by size."""
-    json: bool = False
-    """Print JSON, for machines."""
+    json: Json = False
     trust: Trust = False
 
     def run(self) -> int:
@@ -82,11 +83,12 @@ class WriteReport:
     study: MaybeText = None
     """Judge the paper's claims of this study; default: only where `bires reproduce` made these runs."""
     trust: Trust = False
+    json: Json = False
 
     def run(self) -> int:
         from bires.cli.reporting import report
 
-        return report(self.runs, self.out, self.study, self.trust)
+        return report(self.runs, self.out, self.study, self.trust, self.json)
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,7 @@ class Bench:
     """A task whose oracle, learned models and planners are measured, too."""
     rules: bool = False
     """Measure the time of an update by each rule, too, in units of td's."""
-    json: bool = False
-    """Print JSON, for machines."""
+    json: Json = False
 
     def run(self) -> int:
         from bires.tools.bench.report import BenchRequest, bench
@@ -219,6 +220,8 @@ def refused(words: Sequence[str], rest: Sequence[str]) -> UserError:
     if command in KEEPING and (name in types() or registry.owner_of(name)):
         why = f"`bires {command}` has no {given}: a run keeps the settings it was made with."
         return UserError(f"{why} For another value train a new run. {see}")
+    if name == "agent" and [command] in TRAINING:
+        return UserError(f"`bires {command}` has no --agent; use --algorithm, as in --algorithm td3 bi-res-td3.")
     owners = ", ".join(f"`bires {name}`" for name, flags in found.items() if wanted in flags)
     return UserError(f"`bires {command}` has no {given}{f', which is for {owners}' if owners else ''}. {see}")
 

@@ -26,6 +26,8 @@ MaybePath = Annotated[Path | None, metavar("PATH")]
 TRUST = "Use what RUN names: modules (MODULE:NAME), whose code runs, and text in --env-kwargs. For runs of your own."
 Trust = Annotated[bool, tyro.conf.arg(help=TRUST)]
 MaybeViewer = Annotated[Viewer | None, metavar("{tensorboard,wandb}")]
+Json = Annotated[bool, tyro.conf.arg(help="Print JSON, for machines: one line.")]
+"""The flag of a command that prints its result at its end."""
 
 
 class Interrupted(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -12,11 +11,12 @@ from rich.console import Group
 from rich.table import Table
 
 from bires.analysis.report.content import Judged
-from bires.analysis.summary import plain, totals_table
+from bires.analysis.summary import totals_table
 from bires.cli.output import Interrupted, Output
 from bires.machine import terminal
 from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.memory import gigabytes
+from bires.machine.terminal import json_line, plain
 from bires.settings.options import Stopped
 from bires.studies import reproducing
 from bires.studies.estimate import Cost, costs
@@ -24,6 +24,9 @@ from bires.studies.reporting import Reported
 from bires.studies.reproducing import Request
 from bires.studies.run import unfinished
 from bires.training.display import Display
+
+LINEAR = {"population": "linear", "memory": 10**9, "seconds": 60}
+"""About what the lab takes on two cores."""
 
 
 def reproduce(request: Request, output: Output) -> int:
@@ -77,10 +80,13 @@ def claims_table(claims: Sequence[Judged], width: int) -> Table | Group:
 
 def estimate(request: Request, output: Output) -> int:
     """Estimates the time that the rest of a study takes on this machine."""
-    console = terminal.console()
+    console = terminal.console(stderr=output.json)
     if request.linear:
         reproducing.require_plain(request)
-        console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
+        if output.json:
+            print(json_line([LINEAR]))
+        else:
+            console.print("linear: small MDPs in one process, about a minute on two cores, 1 GB of memory.")
         return 0
     jobs = request.jobs()
     left = unfinished(jobs)
@@ -89,7 +95,7 @@ def estimate(request: Request, output: Output) -> int:
         about = ("members", "steps", "evaluation_steps", "memory", "seconds")
         names = [{"task": row.job.config.task, "population": row.job.path.name} for row in rows]
         costs_of = [{name: getattr(row, name) for name in about} for row in rows]
-        print(json.dumps([name | cost for name, cost in zip(names, costs_of, strict=True)]))
+        print(json_line([name | cost for name, cost in zip(names, costs_of, strict=True)]))
         return 0
     if rows:
         console.print(costs_table(f"{request.study}, scale {request.scale}: what is left to do", rows, console.width))

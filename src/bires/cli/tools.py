@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from bires.cli.output import MaybePath, MaybeWhole, Trust
+from bires.cli.output import Json, MaybePath, MaybeWhole, Trust
 from bires.envs.adapter import Protocol
 from bires.settings.arguments import Arguments
 from bires.settings.options import Source, Target
@@ -31,9 +31,11 @@ class Play:
     video: MaybePath = None
     """Where to write, .mp4 (needs `bires[video]`) or .gif; default: member-M.mp4 in the run folder, or .gif."""
     trust: Trust = False
+    json: Json = False
 
     def run(self) -> int:
         from bires.errors import UserError
+        from bires.machine.terminal import aside, json_line
         from bires.runs.run import Run
         from bires.tools.video import has_ffmpeg, play
 
@@ -41,46 +43,54 @@ class Play:
             raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
         default = self.run_folder / f"member-{self.member}.{'mp4' if has_ffmpeg() else 'gif'}"
         video = self.video or default
-        done = play(Run(self.run_folder, self.trust), self.member, self.episode, video, partial(print, file=sys.stderr))
+        say = partial(print, file=sys.stderr)
+        with aside(self.json):
+            done = play(Run(self.run_folder, self.trust), self.member, self.episode, video, say)
+        if self.json:
+            print(json_line(done))
+            return 0
         print(f"{done.video}: return {done.total:.1f} in {done.steps} steps ({done.frames} pictures, {done.backend})")
         return 0
 
 
 @dataclass(frozen=True)
 class Export:
-    """Write runs for other programs: curves for TensorBoard or Weights & Biases, a folder for a model hub, or a Minari
-    dataset. Exporting again replaces what was there."""
+    """Write runs for other programs: curves for TensorBoard or Weights & Biases, a policy as one file, a folder for a
+    model hub, or a Minari dataset. Exporting again replaces what was there."""
 
     runs: Annotated[
         tuple[Path, ...],
         tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
         tyro.conf.Positional,
     ]
-    """Run folders, or folders that hold some; one run for a hub or a dataset."""
+    """Run folders, or folders that hold some; one run for a policy, a hub or a dataset."""
     to: Target = "tensorboard"
-    """tensorboard, wandb and minari need the extra of that name. Nothing is uploaded."""
+    """tensorboard, wandb, minari and onnx need the extra of that name. Nothing is uploaded."""
     out: MaybePath = None
-    """Where to write; default: `tensorboard`, `wandb`, `hub` or `minari` here."""
+    """Where to write; default: `tensorboard`, `wandb`, `hub`, `minari` or `policy.onnx` (…) here."""
     project: str = "bires"
     """The W&B project."""
     member: Whole = 0
-    """The member whose policy goes to a hub or whose episodes make a dataset."""
+    """The member whose policy is written or goes to a hub, or whose episodes make a dataset."""
     episodes: MaybeWhole = None
     """Episodes of a dataset; default: 100 that are played, or all whole ones of the replay."""
     source: Source = "played"
     """A dataset's episodes: `played` by the trained policy without noise, or those of its training (`replay`)."""
     trust: Trust = False
+    json: Json = False
 
     def run(self) -> int:
         from bires.cli.reporting import opened
         from bires.errors import UserError
-        from bires.machine.terminal import printable
+        from bires.machine.terminal import aside, json_line, printable
         from bires.tools.exporting import ExportRequest, export
 
         if not self.runs:
             raise UserError("Give one or more run folders, or folders of them: `bires export RUN…`.")
         request = ExportRequest(self.to, self.out, self.project, self.member, self.episodes, self.source)
-        print(printable(export(opened(self.runs, self.trust), request, print).advice, "\n"))
+        with aside(self.json):
+            done = export(opened(self.runs, self.trust), request, print)
+        print(json_line(done) if self.json else printable(done.advice, "\n"))
         return 0
 
 
@@ -98,8 +108,7 @@ class Check:
     """`modern` scales actions from [−1, 1] to the task's bounds; `paper` does not."""
     env_kwargs: Arguments = field(default_factory=dict)
     """Arguments of the environment's constructor, as JSON: '{"gravity": 9.8}'."""
-    json: bool = False
-    """Print JSON, for machines."""
+    json: Json = False
 
     def family(self) -> dict[str, Any]:
         """The settings of the task's family that were typed: `bires.cli.groups.with_family` adds their flags."""
@@ -125,8 +134,7 @@ class Doctor:
     Exit code 0: training works here; 1: something it needs is missing or broken. Optional parts never fail.
     """
 
-    json: bool = False
-    """Print JSON, for machines."""
+    json: Json = False
 
     def run(self) -> int:
         from bires.tools.doctor import doctor

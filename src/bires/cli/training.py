@@ -254,7 +254,6 @@ def show_totals(runs: Sequence[Run], out: Path, display: Display) -> None:
 def show_trials(run: Run, display: Display) -> None:
     """The trials of a search, and what to type next."""
     from bires.analysis.trials import CAUTION, best_command, rich_table, table, write
-    from bires.cli.evaluating import finite
 
     try:
         found = write(run)
@@ -262,8 +261,7 @@ def show_trials(run: Run, display: Display) -> None:
         display.warn(f"trials.csv of {run.path} cannot be written ({error.strerror}); the run itself is whole")
         found = table(run)
     command = best_command(run)
-    rows = [{name: finite(value) for name, value in row.items()} for row in found.rows()]
-    display.event("done", run=str(run.path), trials=rows, command=command)
+    display.event("done", run=str(run.path), trials=list(found.rows()), command=command)
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, found, display.console.width))
         display.console.print(f"trials: {run.path / 'trials.csv'}\n{CAUTION}\n\n    {command}\n", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from bires.errors import UserError
 from bires.types import Pixels, Space
 
 Protocol = Literal["modern", "paper"]
+MANY_CHOICES = 1000
+"""More combinations of choices than this are too many for one Discrete."""
 DISTURBANCES = 1_951
 """Keeps the noise on actions apart from other numbers drawn from the same seeds."""
 
@@ -181,6 +184,19 @@ def scale_of(box: Any, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
     return np.ones_like(box.high), np.zeros_like(box.high)
 
 
+def several_choices(space: Any) -> str:
+    """How one Discrete takes the place of several choices at once."""
+    sizes = getattr(space, "nvec", None)  # MultiDiscrete
+    sizes = np.full(space.shape, 2) if hasattr(space, "n") else sizes  # MultiBinary
+    if sizes is None or sizes.ndim != 1 or np.prod(sizes, dtype=float) > MANY_CHOICES:
+        return ""
+    shape = tuple(map(int, sizes))
+    return (
+        " A function of yours, MODULE:FUNCTION, may wrap it: gymnasium.wrappers.TransformAction(env, lambda action: "
+        f"np.array(np.unravel_index(action, {shape})), Discrete({math.prod(shape)}))."
+    )
+
+
 def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Space:
     """The sizes and the action range that an agent needs, or an error if no agent can act there."""
     from gymnasium import spaces
@@ -208,6 +224,7 @@ def space_of(env: Any, protocol: Protocol, pixels: Pixels | None = None) -> Spac
     if not isinstance(env.action_space, spaces.Box):
         raise UserError(
             f"Task {name!r} has actions {env.action_space}; accepted: one Box of finite bounds, or one Discrete."
+            + several_choices(env.action_space)
         )
     low, high = env.action_space.low.reshape(-1), env.action_space.high.reshape(-1)
     if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high))):

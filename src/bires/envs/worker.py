@@ -18,6 +18,7 @@ from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions
 from bires.envs.recipe import Recipe
 from bires.envs.slots import SharedArrays, Slots, Start
+from bires.machine.helper import leave_output_to_parent
 from bires.types import Space
 
 LENGTH = struct.Struct("<I")
@@ -75,6 +76,7 @@ def serve(commands: int, replies: int, memory: int) -> None:
 
 
 if __name__ == "__main__":
+    leave_output_to_parent()
     try:
         serve(*map(int, sys.argv[1:4]))
     except (EOFError, BrokenPipeError):

@@ -19,10 +19,10 @@ def require_memory(device: Any, needed: int, replay: int, capacity: int) -> int:
     there = int(stats["bytes_limit"] - stats["bytes_in_use"]) if stats else free_memory()
     if needed > 0.9 * there:
         fits = int(capacity * max(0.0, 0.8 * there - (needed - replay)) / max(replay, 1))
-        advice = f"--replay {fits} would fit" if fits >= 1000 else "even the smallest replay would not fit"
+        smaller = f"--replay {fits} would fit; or train" if fits >= 1000 else "No replay would fit: train"
         raise UserError(
             f"This population needs {gigabytes(needed)} of memory ({gigabytes(replay)} of it replay); "
-            f"{gigabytes(there)} are free on {device}. {advice}; or train fewer members at once."
+            f"{gigabytes(there)} are free on {device}. {smaller} fewer members at once."
         )
     return there
 

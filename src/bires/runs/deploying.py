@@ -130,6 +130,8 @@ def read(path: Path) -> Deployed:
     """A policy that `save` wrote as .safetensors."""
     if (path / "manifest.json").exists():
         raise UserError(f"{path} is a run folder; its policies are those of bires.load({str(path)!r}).policy(0).")
+    if path.suffix == ".onnx":
+        raise UserError(f"{path} is for ONNX runtimes. Give a .safetensors file that policy.save wrote.")
     try:
         opened: Any = safe_open(path, "numpy")  # type: ignore[no-untyped-call]
         with opened as file:

@@ -31,6 +31,8 @@ def doubts(config: Config) -> Iterator[str]:
     for name in RATES:
         if 0.0 in config.own.get(name, ()):
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"
+    if 0.0 in config.own.get("tau", ()):
+        yield "--tau 0 was given: target networks stay as they began"
     known = [registry.algorithm(name) for name in config.algorithm]
     named = map(planners.named, config.planner or [one.planner for one in known])
     specs = [planners.planner(name) for name in named if name is not None]

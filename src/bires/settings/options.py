@@ -11,7 +11,7 @@ from bires.errors import UserError
 Cohorts = Literal["by-size", "threads", "processes"]
 Viewer = Literal["tensorboard", "wandb"]
 """Where curves may go while a run is under way."""
-Target = Literal["tensorboard", "wandb", "hub", "minari"]
+Target = Literal["tensorboard", "wandb", "hub", "minari", "safetensors", "onnx"]
 """What a run may be exported to."""
 Source = Literal["played", "replay"]
 """Where the episodes of a dataset come from: a trained policy plays them, or they are those of its training."""

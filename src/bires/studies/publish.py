@@ -25,30 +25,15 @@ from bires.analysis.intervals import Estimate
 from bires.analysis.report.content import Judged
 from bires.analysis.report.write import write_found
 from bires.analysis.summary import Found, Row
-from bires.analysis.totals import Total
 from bires.errors import UserError
 from bires.runs.run import Run
 from bires.studies.records import STUDIES
 from bires.studies.reporting import about
+from bires.studies.totalled import FIXED, left_out, markdown, minus, totals_lines
 
 BLOCK = re.compile(r"<!-- (?P<kind>results|totals|claims|again): (?P<name>[\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 FEW = 3
 """As many compared kinds, or more, get no sentences about each."""
-MANY = 20
-"""More totals than this do not go onto a page."""
-MEASURES = {
-    "P(better)": "probability that a seed is better",
-    "mean difference": "difference of scores: mean over tasks",
-    "median": "… median",
-    "IQM": "… IQM",
-    "final return": "… of final returns, mean",
-    "AUC ratio: median": "improvement of the AUC: median over tasks",
-    "mean": "… mean",
-    "over": "… over tasks that at least one algorithm learned",
-    "median of all": "… median over all tasks, learned or not (the paper's)",
-    "intervals": "95 % intervals",
-}
-"""The columns of the totals as rows of a page's table."""
 JUDGED_AS = {"learning": "auc", "planning": "oracle"}
 """Collections whose curves are held against the claims of a study of another name."""
 AGAIN = "again"
@@ -165,7 +150,7 @@ def results_block(tasks: Sequence[Summarised]) -> str:
             if row.difference is not None and baseline is not None:
                 base = rows[baseline.label]
                 gains = [minus(part.show(form)) for part, form in summary.shown(row) if part]
-                steps = f"{row.last_step:,}".replace(",", " ")
+                steps = f"{row.last_step:,}".replace(",", FIXED)
                 names = f"{panel.title} | {steps} | {base.kind} {final(base)} | {row.kind} {final(row)}"
                 lines.append(f"| {names} | {' | '.join(gains)} | {row.interval} |")
     return "\n".join(lines)
@@ -184,11 +169,6 @@ def final(row: Row) -> str:
 
 def percent(found: Estimate) -> str:
     return minus(found.show("+.0%"))
-
-
-def minus(text: str) -> str:
-    """Numbers as the pages show them."""
-    return re.sub(r"-(?=[\d∞])", "−", text.replace("%", " %"))
 
 
 def claims_block(name: str, results: Found) -> str:
@@ -245,38 +225,6 @@ def excess(row: Row) -> float:
 
 def listed(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names)})" if names else "none"
-
-
-def totals_lines(results: Found) -> list[str]:
-    """A table of the totals, where several tasks were run."""
-    found = shown_totals(results)
-    if not found:
-        return []
-    cells = [{column: minus(text) for column, text in summary.total_cells(total)} for total in found]
-    if len({total.kind for total in found}) == 1:  # as many columns as groups of tasks, which fit a page
-        heads = [f"{found[0].kind} against its baseline", *(row["tasks"] for row in cells)]
-        rows = [[text, *(row[column] for row in cells)] for column, text in MEASURES.items()]
-    else:
-        heads, rows = list(cells[0]), [list(row.values()) for row in cells]
-    return markdown(heads, rows)
-
-
-def shown_totals(results: Found) -> list[Total]:
-    found = [total for total in results.totals if total.interval]
-    return [] if len(found) > MANY or max((total.count for total in found), default=0) < 2 else found
-
-
-def left_out(results: Found) -> list[str]:
-    """What follows the table: a blank line, and which tasks the ratio skips."""
-    found = shown_totals(results)
-    without = "; ".join(dict.fromkeys(name for total in found for name in total.left_out.split("; ") if name))
-    nobody = f"No algorithm learned these (or the baseline's AUC is 0), so the ratio leaves them out: {without}."
-    return [*([""] if found else []), *([nobody, ""] if without else [])]
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    return [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def measured(claim: Judged) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Literal
 
 from bires.errors import UserError
+from bires.machine.terminal import json_line
 from bires.runs.tables import terminal_width
 
 State = Literal["ok", "advice", "absent", "broken"]
@@ -57,7 +57,7 @@ def show(diagnoses: Iterable[Diagnosis], as_json: bool, good: str, bad: str) -> 
                 print(line(diagnosis, width), file=out, flush=True)
     broken = [diagnosis.what for diagnosis in seen if diagnosis.state == "broken"]
     if as_json:
-        print(json.dumps([asdict(diagnosis) for diagnosis in seen], indent=2))
+        print(json_line(seen))
     else:
         print(f"{bad}: {', '.join(broken)}." if broken else good)
     return int(bool(broken))

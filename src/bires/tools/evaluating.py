@@ -24,8 +24,10 @@ from bires.runs.run import Run
 from bires.runs.tables import Table
 from bires.settings import grid
 from bires.settings.recipes import recipe_of
+from bires.settings.searching import trials_of, varied
 from bires.settings.validation import MOST_EPISODES, require_count, validate
 from bires.settings.values import proper
+from bires.training.display import NAMED
 from bires.training.evaluation import EvaluationBridge, evaluate, evaluation_environments
 
 
@@ -43,7 +45,7 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     """Plays noise-free episodes of some members, or of all, from the newest checkpoint.
 
     They start where none of the run's own evaluations did, so a member that was chosen by those is judged anew. Called
-    again, they are the same.
+    again, they are the same. In a grid the settings in which members differ are columns, beside seed and kind.
     """
     episodes = proper("episodes", episodes, int)
     require_count("episodes", episodes, MOST_EPISODES)
@@ -79,7 +81,10 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
         raise UserError(f"The environment of member {first} raised, and no member is left:\n{text}")
     records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
     labels = [row["label"] for row in labelled([run])[0]]
+    kinds = trials_of(everyone)
+    grid_of = [name for name in varied(kinds) if name not in NAMED]
     for record in records:
         number = record["member"]
-        record |= {"seed": everyone[number].seed, "kind": labels[number]}
+        settings = everyone[number].row()
+        record |= {"seed": everyone[number].seed, "kind": labels[number]} | {name: settings[name] for name in grid_of}
     return Evaluated(Table({name: [record[name] for record in records] for name in records[0]}), failed)

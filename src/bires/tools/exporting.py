@@ -1,4 +1,4 @@
-"""Exports of runs: curves for viewers, a folder for a model hub, a dataset."""
+"""Exports of runs: curves for viewers, a policy as a file, a folder for a model hub, a dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from bires.runs.run import Run
 from bires.settings.options import Source, Target
 from bires.tools import hub, minari
 
-PLACES: dict[Target, str] = {"tensorboard": "tensorboard", "wandb": ".", "hub": "hub", "minari": "minari"}
+PLACES: dict[Target, str] = {
+    "tensorboard": "tensorboard",
+    "wandb": ".",
+    "hub": "hub",
+    "minari": "minari",
+    "safetensors": "policy.safetensors",
+    "onnx": "policy.onnx",
+}
 
 
 @dataclass(frozen=True)
@@ -53,4 +60,16 @@ def export(runs: Sequence[Run], request: ExportRequest, say: Callable[[str], obj
     if request.to == "hub":
         made = hub.to_hub(runs[0], out, request.member, say)
         return Exported(made, f"{made}; upload it with `hf upload USER/NAME {shlex.quote(str(made))}`")
+    if request.to != "minari":
+        return policy_of(runs[0], request.member, out, f".{request.to}")
     return Exported(out, minari.to_minari(runs[0], out, request.member, request.episodes, request.source))
+
+
+def policy_of(run: Run, member: int, out: Path, suffix: str) -> Exported:
+    """The policy of a member as one file."""
+    if out.suffix != suffix:
+        raise UserError(f"--out was given {out}; accepted with --to {suffix[1:]}: a name that ends in {suffix}.")
+    policy = run.policy(member)
+    policy.save(out)
+    use = f"bires.load_policy({str(out)!r})" if suffix == ".safetensors" else "an ONNX runtime: observation → action"
+    return Exported(out, f"{out}: {policy}; load it with {use}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bires.machine import terminal
-from bires.machine.terminal import elided, printable
+from bires.machine.terminal import elided, json_line, printable
 from bires.settings.config import Config
 from bires.settings.grid import Member
 from bires.settings.options import Progress
@@ -39,12 +39,15 @@ MEMORY_S = 10.0
 class Display:
     """Tells of a run as it goes. Use as a context manager.
 
-    JSON is printed where it is asked for; ``quiet`` is about lines for people.
+    JSON is printed where it is asked for; ``quiet`` is about lines for people. What environments and callbacks print
+    meanwhile goes to the standard error, so that the standard output is JSON and nothing else.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
         self.console = terminal.console(stderr=as_json)
+        self._out = sys.stdout
+        self._aside = ExitStack()
         self._live: Live | None = None
         self._heading: str | None = None
         """A line that is printed before the next one: not at all, if a run is refused."""
@@ -59,9 +62,11 @@ class Display:
         self.show("starting …")
 
     def __enter__(self) -> Display:
+        self._aside.enter_context(terminal.aside(self.as_json))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._aside.close()
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -105,7 +110,7 @@ class Display:
     def event(self, name: str, **values: Any) -> None:
         """A line for machines."""
         if self.as_json:
-            print(json.dumps({"event": name, **values}), flush=True)
+            print(json_line({"event": name, **values}), file=self._out, flush=True)
 
     def tick(self, step: int) -> None:
         """Moves the bar; what is below it changes with `report`."""

@@ -100,6 +100,12 @@ class Plan:
                 f"{self.config.task} has no time limit of Gymnasium's: an episode that does not end by itself is cut "
                 f"after {LIMIT} steps. Register it with max_episode_steps=… for another limit"
             )
+        large = self.program.learning is not None and self.config.own["model_scale"] == "paper"
+        if large and jax.default_backend() == "cpu":
+            yield (
+                "--model-scale paper (the default) is for accelerators: one step takes about 250 times DDPG's update. "
+                "On a CPU use --model-scale small"
+            )
 
     @property
     def kept(self) -> int:

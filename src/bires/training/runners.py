@@ -19,7 +19,7 @@ import numpy as np
 from bires.envs.recipe import Recipe
 from bires.errors import UserError
 from bires.machine import hardware
-from bires.machine.helper import MAY_FINISH
+from bires.machine.helper import MAY_FINISH, leave_output_to_parent
 from bires.machine.processes import end, ending, launch_helper
 from bires.population.program import Program, make_program
 from bires.population.step import compiled
@@ -256,6 +256,7 @@ def serve(pipe: Connection, number: int, threads: int) -> None:
 if __name__ == "__main__":
     from bires.training import runners
 
+    leave_output_to_parent()
     try:
         runners.serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:4]))
     except (EOFError, ConnectionError):

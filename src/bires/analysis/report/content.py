@@ -18,6 +18,7 @@ from bires.analysis.figures import Styles, eta_styles, styles
 from bires.analysis.intervals import Estimate
 from bires.analysis.summary import Row
 from bires.analysis.totals import Total, groups
+from bires.machine.terminal import plain
 from bires.runs.run import Run
 from bires.settings import config as configs
 
@@ -85,7 +86,7 @@ def shown(record: Any) -> Any:
         return {name: shown(value) for name, value in vars(record).items()}
     if isinstance(record, float) and np.isinf(record):
         return "Infinity" if record > 0 else "-Infinity"
-    return summary.plain(record)
+    return plain(record)
 
 
 def looks(panels: Sequence[Panel]) -> Styles:

@@ -19,6 +19,7 @@ from bires.agents import registry
 from bires.envs.recipe import probe, recipe
 from bires.errors import UserError
 from bires.machine import hardware
+from bires.machine.terminal import json_line
 from bires.rules import RULES
 from bires.runs.folder import cpu
 from bires.settings.comparison import agent_for
@@ -89,7 +90,7 @@ def bench(request: BenchRequest, as_json: bool) -> int:
     if request.planning is not None:
         found["planning"] = costs.measured(request.planning, seconds, max(populations))
     if as_json:
-        print(json.dumps(found))
+        print(json_line(found))
     else:
         show(found, Console(highlight=False))
     return 0
