@@ -131,3 +131,23 @@ def test_an_effect_without_an_interval_has_no_bar(tmp_path, drawn):
     known, unknown = Estimate(0.1, 0.0, 0.2), Estimate(0.1, float("nan"), float("nan"))
     bars.save_effects(panels, [("a", known, [0.1]), ("b", unknown, [0.1])], tmp_path / "effects.png")
     assert [len(ax.containers) for ax in drawn[0].axes] == [1]
+
+
+def test_many_long_curves_are_drawn_as_running_means_and_say_so(tmp_path, drawn):
+    """Every second evaluation is 100 higher: a mean of four has none of that."""
+
+    def jagged(member, step, steps):
+        return 100.0 * (step // 10 % 2)
+
+    etas = (0.0, 0.1, 0.2, 0.4, 0.8)
+    many = changed(PAIR, algorithm=("bi-res-ddpg",), eta=etas, steps=800, eval_every=10, warmup=1)
+    for name, config, window in (
+        ("many", many, 4),
+        ("few", changed(many, eta=etas[:2]), 1),
+        ("short", changed(many, steps=400), 1),
+    ):
+        figures.save_variants(collect([make_run(tmp_path / name, config, jagged)]), tmp_path / f"{name}.png")
+        ax = drawn[-1].axes[0]
+        line = ax.get_lines()[0].get_ydata()[5:-5]
+        assert line.min() == (50.0 if window == 4 else 0.0)
+        assert ax.get_ylabel() == ("return, mean of 4 evaluations (± s.e.)" if window == 4 else "return (± s.e.)")

@@ -250,6 +250,27 @@ def test_eta_can_be_toggled(page, tmp_path):
     assert page.locator("#curves path.curve").count() == 8
 
 
+def test_curves_can_be_smoothed(page, tmp_path):
+    def jagged(member, step, steps):
+        return 100.0 * (step // 10 % 2)
+
+    config = changed(
+        PAIR, algorithm=("bi-res-ddpg",), eta=(0.0, 0.1, 0.2, 0.4, 0.8), steps=800, eval_every=10, warmup=1
+    )
+    make_page([make_run(tmp_path / "run", config, jagged)], tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    field, chart = page.locator("input[name=smoothing]"), page.locator("#curves svg.chart").first
+    assert field.input_value() == "4"  # with more than four long curves
+    assert "return, mean of 4 evaluations" in chart.text_content()
+    line = page.locator("#curves path.curve").first
+    smooth = line.get_attribute("d")
+    heights = {point.split()[1] for point in smooth[1:].split("L")[5:-5]}
+    assert len(heights) == 1
+    field.fill("1")
+    assert "mean of" not in chart.text_content()
+    assert line.get_attribute("d") != smooth
+
+
 def test_a_report_of_all_tasks_is_small_and_opens(page, tmp_path):
     config = changed(PAIR, seed=tuple(range(5)), steps=1_000_000, warmup=10_000, eval_every=10_000)
     runs = [make_run(tmp_path / "runs" / task, changed(config, task=task)) for task in SHORT]

@@ -11,7 +11,7 @@ from scipy import stats
 
 from bires.analysis import intervals, statistics
 from bires.analysis.intervals import Estimate, estimate
-from bires.analysis.statistics import auc, improvements, mean_and_error
+from bires.analysis.statistics import auc, improvements, mean_and_error, running_mean
 from bires.errors import UserError
 
 BASE = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 5.0]])  # AUC 6 and 8: mean 7
@@ -30,6 +30,13 @@ def test_areas_means_and_errors():
     assert mean.tolist() == [1.0, 2.0, 4.0]
     assert error.tolist() == pytest.approx([0.0, 0.0, 1.0])  # std (ddof 1) √2 over √2
     assert np.isnan(mean_and_error(BASE[:1])[1]).all()
+
+
+def test_running_means_are_centred_and_shorter_at_the_ends():
+    curve = np.array([[0.0, 3.0, 6.0, 12.0, 0.0]])
+    np.testing.assert_allclose(running_mean(curve, 3), [[1.5, 3.0, 7.0, 6.0, 6.0]])
+    np.testing.assert_allclose(running_mean(curve, 2), [[0.0, 1.5, 4.5, 9.0, 6.0]])
+    np.testing.assert_array_equal(running_mean(curve, 1), curve)
 
 
 def test_improvement_is_that_of_the_mean_curves():

@@ -16,7 +16,7 @@ import numpy as np
 
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.pictures import plain_text, write
-from bires.analysis.statistics import auc, mean_and_error
+from bires.analysis.statistics import auc, mean_and_error, running_mean
 from bires.machine.terminal import elided
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -25,6 +25,8 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)),
 KINDS = ("png", "svg", "pdf")
 MANY_LINES = 4
 """With more lines than this in a panel, bands hide each other: error bars instead, and the legend outside."""
+LONG = 60
+"""Many lines of as many points are drawn as running means: nobody can follow seven that cross everywhere."""
 MANY_PANELS = 9
 """More panels than this are drawn smaller, with one legend for all of them."""
 
@@ -57,13 +59,22 @@ def eta_styles(panels: Sequence[Panel]) -> Styles:
     }
 
 
+def smoothing(points: int, many: bool) -> int:
+    """The evaluations in a row whose mean is drawn as one point; 1 is every evaluation as it is."""
+    return points // 20 if many and points >= LONG else 1
+
+
 def draw_curves(ax: Any, panel: Panel, kinds: Sequence[Curves], look: Styles, many: bool) -> None:
-    """Mean return against environment steps, with one standard error: a band, or bars beside ``many`` lines."""
+    """Mean return against environment steps, with one standard error: a band, or bars beside ``many`` lines.
+
+    Long curves of ``many`` lines are smoothed: each run's before mean and error over runs.
+    """
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     there = [kind for kind in kinds if kind.returns.size]
+    window = smoothing(max((len(kind.steps) for kind in there), default=0), many)
     for place, kind in enumerate(there):
-        mean, error = mean_and_error(kind.returns)
+        mean, error = mean_and_error(running_mean(kind.returns, window) if window > 1 else kind.returns)
         colour, dash = look[kind.label]
         dot = "o" if len(kind.steps) == 1 else None  # a line needs two points
         ax.plot(kind.steps, mean, color=colour, linestyle=dash, marker=dot, linewidth=1.1 if many else 1.5)
@@ -74,7 +85,8 @@ def draw_curves(ax: Any, panel: Panel, kinds: Sequence[Curves], look: Styles, ma
             some = slice(round(place * every / len(there)), None, every)
             ax.errorbar(kind.steps[some], mean[some], error[some], fmt="none", ecolor=colour, elinewidth=1.0, alpha=0.8)
     ax.set_xlabel("environment steps")
-    ax.set_ylabel("return (± s.e.)" if any(len(kind.returns) > 1 for kind in there) else "return")
+    what = f"return, mean of {window} evaluations" if window > 1 else "return"
+    ax.set_ylabel(f"{what} (± s.e.)" if any(len(kind.returns) > 1 for kind in there) else what)
     first = min((int(kind.steps[0]) for kind in there if len(kind.steps)), default=0)
     if panel.end > first:
         margin = 0.03 * (panel.end - first)

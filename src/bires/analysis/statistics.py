@@ -63,6 +63,13 @@ def mean_and_error(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return curves.mean(axis=0), error
 
 
+def running_mean(curves: np.ndarray, window: int) -> np.ndarray:
+    """The mean of each point with its neighbours, ``window`` points in all; of fewer at both ends (… × points)."""
+    curves = array_of("curves", curves, 1)
+    first = np.arange(curves.shape[-1]) - window // 2
+    return np.stack([curves[..., max(0, i) : i + window].mean(axis=-1) for i in first], axis=-1)
+
+
 def matrix(columns: list[np.ndarray]) -> np.ndarray:
     """Scores of unequally many runs, one array per task, as a matrix filled up with nan."""
     rows = max((len(column) for column in columns), default=0)

@@ -4,7 +4,7 @@ const ENDS = { Infinity: Infinity, "-Infinity": -Infinity };  // JSON has no inf
 const data = JSON.parse(document.getElementById("data").textContent, (key, value) => (["value", "low", "high"].includes(key) && typeof value === "string" ? ENDS[value] : value));
 const hidden = { algorithm: new Set(), eta: new Set(), seed: new Set() };
 const MANY = 4;  // with more lines than this, bands hide each other
-const options = { seeds: false, error: data.panels.some((panel) => panel.kinds.length > MANY) ? "bars" : "band" };
+const options = { seeds: false, smoothing: data.smoothing, error: data.panels.some((panel) => panel.kinds.length > MANY) ? "bars" : "band" };
 const tip = document.getElementById("tip");
 const RIGHT = 24, TOP = 10, BOTTOM = 38;
 

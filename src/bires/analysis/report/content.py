@@ -14,7 +14,7 @@ import numpy as np
 
 from bires.analysis import scores, statistics, summary
 from bires.analysis.curves import Curves, Panel
-from bires.analysis.figures import Styles, eta_styles, styles
+from bires.analysis.figures import MANY_LINES, Styles, eta_styles, smoothing, styles
 from bires.analysis.intervals import Estimate
 from bires.analysis.summary import Row
 from bires.analysis.totals import Total, groups
@@ -65,6 +65,9 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
         "claims": [asdict(claim) | {"value": shown(claim.value)} for claim in about.claims],
         "command": about.command,
         "panels": [drawn for panel in panels for drawn in panel_data(panel, look, by_eta(panels))],
+        "smoothing": max(
+            (smoothing(len(k.steps), len(p.kinds) > MANY_LINES) for p in panels for k in p.kinds), default=1
+        ),
         "rows": [shown(row) for row in found.rows],
         "totals": [shown(total) for total in found.totals],
         "profiles": profiles(panels, look),

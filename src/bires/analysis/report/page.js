@@ -41,10 +41,17 @@ function claims() {
 
 const visible = (kind) => !hidden.algorithm.has(kind.algorithm) && !(kind.eta != null && hidden.eta.has(kind.eta));
 
+function smoothed(curve) {
+  // The mean of each point with its neighbours, of fewer at both ends.
+  const n = options.smoothing, before = Math.floor(n / 2);
+  if (n < 2) return curve;
+  return curve.map((_, i) => { const some = curve.slice(Math.max(0, i - before), Math.max(0, i - before + n)); return some.reduce((a, b) => a + b, 0) / some.length; });
+}
+
 function lines(panel) {
   const result = [];
   for (const kind of panel.kinds.filter(visible)) {
-    const chosen = kind.returns.filter((_, i) => !hidden.seed.has(kind.seeds[i]));
+    const chosen = kind.returns.filter((_, i) => !hidden.seed.has(kind.seeds[i])).map(smoothed);
     if (!chosen.length) continue;
     if (options.seeds) for (const curve of chosen) result.push({ kind, thin: true, points: panel.steps.map((x, i) => [x, curve[i]]) });
     const points = panel.steps.map((x, i) => {
@@ -68,7 +75,7 @@ function curves() {
   const boxes = data.panels.map((panel) => make("div", { class: "panel", "data-task": panel.title }, make("h3", {}, panel.title)));
   area.append(...boxes);
   const renders = data.panels.map((panel, i) => chart(boxes[i], `learning curves of ${panel.title}`, {}, () => ({
-    lines: lines(panel), marks: marks(panel), x: [panel.steps[0] ?? 0, panel.end], xName: "environment steps", yName: "return", note: panel.note,
+    lines: lines(panel), marks: marks(panel), x: [panel.steps[0] ?? 0, panel.end], xName: "environment steps", yName: options.smoothing > 1 ? `return, mean of ${options.smoothing} evaluations` : "return", note: panel.note,
   })));
   const redraw = () => renders.forEach((render) => render());
   const kinds = data.panels.flatMap((panel) => panel.kinds);
@@ -82,7 +89,9 @@ function curves() {
   }
   const pick = make("select", { name: "error", onchange: () => { options.error = pick.value; redraw(); } }, ...["band", "bars", "none"].map((name) => make("option", { value: name, selected: options.error === name }, name)));
   const flag = make("input", { type: "checkbox", name: "seeds", onchange: (event) => { options.seeds = event.target.checked; redraw(); } });
-  controls.append(make("fieldset", {}, make("label", {}, flag, "each seed"), make("label", {}, "standard error", pick)));
+  const longest = Math.max(1, ...data.panels.map((panel) => panel.steps.length));
+  const smooth = make("input", { type: "number", name: "smoothing", min: 1, max: longest, value: options.smoothing, oninput: () => { options.smoothing = Math.max(1, Math.min(longest, Math.round(smooth.valueAsNumber) || 1)); redraw(); } });
+  controls.append(make("fieldset", {}, make("label", {}, flag, "each seed"), make("label", {}, "standard error", pick), make("label", { title: "of how many evaluations in a row each point is the mean" }, "smoothing", smooth)));
   if (data.panels.length > 6) controls.append(make("input", { type: "search", placeholder: "find a task", "aria-label": "find a task", oninput: (event) => { for (const box of area.children) box.hidden = !box.dataset.task.includes(event.target.value.trim()); } }));
   controls.append(make("button", { onclick: download }, "raw curves (CSV)"), make("span", { class: "notes" }, "drag: zoom · double click: back"));
   if (!told) controls.after(legend(kinds));
