@@ -250,6 +250,23 @@ def test_eta_can_be_toggled(page, tmp_path):
     assert page.locator("#curves path.curve").count() == 8
 
 
+def test_panels_of_one_task_have_one_scale(page, tmp_path):
+    """The rules are compared by eye."""
+    config = changed(PAIR, algorithm=("bi-res-ddpg", "res-ddpg"), eta=(0.0, 0.05, 0.1, 0.4, 1.0), seed=(0, 1))
+
+    def high(member, step, steps):
+        return step * (3.0 if member.algorithm == "bi-res-ddpg" else 1.0)
+
+    make_page([make_run(tmp_path / "run", config, high)], tmp_path / "out")
+    show(page, tmp_path / "out" / "report.html")
+    charts = page.locator("#curves svg.chart")
+    ticks = [charts.nth(i).locator("text[text-anchor=end]").all_inner_texts() for i in range(charts.count())]
+    assert len(ticks) == 2
+    assert ticks[0] == ticks[1]
+    page.locator("input[name=algorithm][value=bi-res-ddpg]").uncheck()  # what is not shown asks for no room
+    assert charts.nth(1).locator("text[text-anchor=end]").all_inner_texts() != ticks[1]
+
+
 def test_curves_can_be_smoothed(page, tmp_path):
     def jagged(member, step, steps):
         return 100.0 * (step // 10 % 2)

@@ -90,7 +90,8 @@ function legend(kinds) {
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.redraw?.(); });
 
 function chart(container, name, view, draw) {
-  // `view` remembers the zoom; `draw()` gives { lines: [{kind, points: [[x, y, low, high]]}], x, xName, yName }.
+  // `view` remembers the zoom; `draw()` gives { lines: [{kind, points: [[x, y, low, high]]}], x, xName, yName }, and in
+  // `scale` the lines that the y-axis must hold, if they are more than those.
   const svg = make("svg", { class: "chart", tabindex: 0, role: "img", "aria-label": name });
   container.append(svg);
   let shown = null, from = null, width = 0;
@@ -103,10 +104,11 @@ function chart(container, name, view, draw) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const full = draw();
     const [x0, x1] = view.zoom ?? full.x;
-    const lines = full.lines.map((line) => ({ ...line, points: line.points.filter((p) => known(p[1]) && p[0] >= x0 - 1e-9 && p[0] <= x1 + 1e-9) }));
+    const within = (line) => ({ ...line, points: line.points.filter((p) => known(p[1]) && p[0] >= x0 - 1e-9 && p[0] <= x1 + 1e-9) });
+    const lines = full.lines.map(within);
     let low = Infinity, high = -Infinity;
     const error = full.error ?? options.error;
-    for (const line of lines) for (const p of line.points) for (const y of error === "none" ? [p[1]] : [p[1], p[2], p[3]]) if (known(y)) { low = Math.min(low, y); high = Math.max(high, y); }
+    for (const line of full.scale?.map(within) ?? lines) for (const p of line.points) for (const y of error === "none" ? [p[1]] : [p[1], p[2], p[3]]) if (known(y)) { low = Math.min(low, y); high = Math.max(high, y); }
     if (full.y) [low, high] = full.y;
     if (!(high > low)) { const middle = known(low) ? low : 0; low = middle - (Math.abs(middle) || 1); high = middle + (Math.abs(middle) || 1); }
     const margin = full.y ? 0 : 0.04 * (high - low); low -= margin; high += margin;

@@ -113,6 +113,7 @@ def panel_data(panel: Panel, look: Styles, split: bool) -> list[dict[str, Any]]:
     return [
         {
             "title": title,
+            "task": panel.title,
             "steps": steps,
             "end": panel.end,
             "note": "all members diverged" if panel.ended_early else "",

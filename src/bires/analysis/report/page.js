@@ -75,7 +75,7 @@ function curves() {
   const boxes = data.panels.map((panel) => make("div", { class: "panel", "data-task": panel.title }, make("h3", {}, panel.title)));
   area.append(...boxes);
   const renders = data.panels.map((panel, i) => chart(boxes[i], `learning curves of ${panel.title}`, {}, () => ({
-    lines: lines(panel), marks: marks(panel), x: [panel.steps[0] ?? 0, panel.end], xName: "environment steps", yName: options.smoothing > 1 ? `return, mean of ${options.smoothing} evaluations` : "return", note: panel.note,
+    lines: lines(panel), scale: data.panels.filter((other) => other.task === panel.task).flatMap(lines), marks: marks(panel), x: [panel.steps[0] ?? 0, panel.end], xName: "environment steps", yName: options.smoothing > 1 ? `return, mean of ${options.smoothing} evaluations` : "return", note: panel.note,
   })));
   const redraw = () => renders.forEach((render) => render());
   const kinds = data.panels.flatMap((panel) => panel.kinds);
