@@ -8,6 +8,7 @@ import pytest
 import bires
 from bires.cli import main
 from bires.settings.comparison import compared
+from bires.settings.doubts import doubts
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue as train
@@ -134,6 +135,18 @@ def test_a_flag_may_vary_in_a_population(elsewhere, quick):
     assert run.members["careful"].tolist() == [0, 1]
     assert run.summary()["kind"].tolist() == ["flagged careful=0", "flagged careful=1"]
     assert run.policy(careful=1).about["member"] == "1"
+
+
+def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere, quick):
+    (elsewhere / "fixed.py").write_text(
+        "from dataclasses import replace\nfrom bires.agents.base import Algorithm\nfrom bires.agents import ddpg\n"
+        "from bires.agents.ddpg import SPEC\n\n\ndef make(design):\n    return ddpg.make(design)\n\n\n"
+        "slow = (replace(one, varies=one.name not in ('tau', 'critic_lr')) for one in SPEC.settings)\n"
+        "MINE = replace(SPEC, name='fixed', make=make, baseline='fixed', settings=tuple(slow),\n"
+        "    algorithms={'fixed': Algorithm('fixed', 'td', None, 'For a test.')})\n"
+    )
+    config = make_config(TASK, {"algorithm": "fixed:fixed", "tau": 0, "critic_lr": 0})
+    assert [text.split()[0] for text in doubts(config)] == ["--critic-lr", "--tau"]
 
 
 def test_a_text_that_varies_is_refused(elsewhere, capsys):

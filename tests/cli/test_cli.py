@@ -29,6 +29,9 @@ QUICK += ["--replay", "50", "--hidden", "16", "16", "--log-every", "10"]
         (["train", "walker-stand", "--hidden", "64"], "--hidden was given [64]"),
         (["train", "walker-stand", "--seed", "1", "1"], "some twice; equal seeds are equal members"),
         (["train", "walker-stand", "--tau", "0.1", "0.1"], "--tau was given [0.1, 0.1], some twice"),
+        (["train", "walker-stand", "--eta", "0.05", "0.05"], "some twice; equal numbers are equal members"),
+        (["train", "walker-stand", "--algorithm", "ddpg", "ddpg"], "some twice; equal names are equal members"),
+        (["train", "walker-stand", "--rule", "td", "bi", "td"], "--rule was given ['td', 'bi', 'td'], some twice"),
         (["train", "walker-stand", "--steps", "1", "--warmup", "1"], "leaves nothing to learn in --steps 1. Give more"),
         (["train", "walker-stand", "--steps", "1e300"], "accepted: whole numbers below 2**31"),
         (["train", "walker-stand", "--hidden", "0", "0"], "2 or more layer sizes from 1"),
@@ -211,8 +214,8 @@ def test_bench_measures(task):
 def test_the_members_of_a_grid_are_told_apart_in_an_evaluation(copied):
     run = copied(tau=(1e-3, 5e-3))
     (first, second) = json.loads(typed("evaluate", str(run.path), "--episodes", "1", "--json").stdout)
-    assert (first["kind"], first["tau"]) == (second["kind"], 1e-3)
-    assert second["tau"] == 5e-3
+    assert (first["kind"], first["tau"]) == ("bi-res-ddpg(0.05) tau=0.001", 1e-3)
+    assert (second["kind"], second["tau"]) == ("bi-res-ddpg(0.05) tau=0.005", 5e-3)
     assert "tau" in typed("evaluate", str(run.path), "--episodes", "1").stdout
     assert "critic_lr" not in first, "all members have the same"
 

@@ -1,6 +1,7 @@
 """`--json`: the standard output is JSON and nothing else, of every command that has a result."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium
@@ -9,7 +10,9 @@ import pytest
 from gymnasium import spaces
 
 from bires.cli.commands import flags_in, records_of
+from bires.envs.recipe import recipe
 from bires.machine.terminal import json_line
+from bires.tools.bench import report
 from tests.helpers import QUICK, command, typed
 
 SETTINGS = {name: value for name, value in QUICK.items() if name != "quiet"}
@@ -113,6 +116,17 @@ def test_what_a_study_would_take(study, tmp_path):
 def test_an_evaluation_in_which_the_environment_prints(run):
     rows = answer(typed("evaluate", run, "--trust", "--episodes", "1", "--workers", "0", "--json"))
     assert [row["member"] for row in rows] == [0, 1, 2, 3]
+
+
+def test_a_benchmark_in_which_the_environment_prints(monkeypatch):
+    def measured(subject, populations, seconds):
+        with closing(recipe(CHATTY, "modern").build()) as environment:
+            environment.reset(0)
+        return {"task": subject.task}
+
+    monkeypatch.setattr(report, "measured", measured)
+    monkeypatch.setattr("bires.tools.bench.measure.first_update_seconds", lambda task, agent: float("nan"))
+    assert answer(typed("bench", "--task", CHATTY, "--json")) == {"task": CHATTY, "first_update_seconds": None}
 
 
 @pytest.mark.parametrize(

@@ -27,4 +27,4 @@ def repeated(due: Due, times: int, work: Callable[[jax.Array | int, Any], Any], 
     """``work(turn, carry)`` for turn 0, 1 … up to ``times``, if it is due."""
     if times == 1:
         return when(due, lambda carry: work(0, carry), carry)
-    return jax.lax.fori_loop(0, jnp.where(due, times, 0), work, carry)
+    return when(due, lambda carry: jax.lax.fori_loop(0, times, work, carry), carry)

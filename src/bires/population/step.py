@@ -130,9 +130,6 @@ def advance(
         due = (clock - program.warmup) % program.update_every == 0
     take = overlapped if learning and ahead and program.planning is None else in_turn
     state, first, going = take(program, host, state, hyper, clock, due)
-    if program.learning is not None and due is not True:
-        idle = (clock >= program.learning.start) & ~jnp.asarray(due)
-        state = when(idle, lambda state: fit(program, state, hyper, clock), state)
     keys = jax.vmap(lambda key: stream(key, STEP, clock))(state.key)
     if due is not False:
         keys = jnp.where(due, jax.vmap(lambda key: step_keys(key, clock)[1])(state.key), keys)
@@ -147,10 +144,16 @@ def advance(
 def in_turn(
     program: Program, host: HostHandle[EnvironmentHost], state: CohortState, hyper: Hyper, clock: jax.Array, due: Due
 ) -> tuple[CohortState, jax.Array, jax.Array]:
-    """The step of the environments, then the updates; says, too, who starts an episode, and whether to go on."""
+    """The step of the environments, then the updates; says, too, who starts an episode, and whether to go on.
+
+    Models that are learned are trained once, before the updates, and in steps without updates, too.
+    """
     shapes = incoming_shapes(program.space, len(state.key))
     incoming, going = host.ask(EnvironmentHost.step, (shapes, FLAG), state.action)
     state, first = insert(program, state, incoming, clock, state.alive)
+    if program.learning is not None:
+        begun = clock >= program.learning.start
+        state = when(begun, lambda state: fit(program, state, hyper, clock), state)
 
     def update(turn: jax.Array | int, carry: tuple[CohortState, jax.Array]) -> tuple[CohortState, jax.Array]:
         state, going = carry

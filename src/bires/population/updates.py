@@ -1,4 +1,4 @@
-"""The updates of a step, for all members: sample, learn, plan; models first, where they are learned."""
+"""The updates of a step, for all members: models, where they are learned; then sample, learn, plan."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ def improve(
     turn: jax.Array | int = 0,
     imagined: tuple[Imagined, ...] = (),
 ) -> CohortState:
-    """Sample and update; models first, where they are learned.
-
-    ``turn``: which of the step's updates it is. Each has a batch and random numbers of its own; models are trained
-    before the first.
-    """
-    if program.learning is not None:
-        first: Due = True if program.update_times == 1 else jnp.equal(turn, 0)
-        state = when(first, lambda state: fit(program, state, hyper, clock), state)
+    """Sample and update. ``turn``: which update of the step it is; each has a batch and random numbers of its own."""
     due = delayed_due(program, clock, turn)
 
     def update(

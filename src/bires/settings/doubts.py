@@ -12,7 +12,7 @@ from bires.planning.base import PlannerSpec
 from bires.rules import Rule
 from bires.settings import grid
 from bires.settings.config import Config, default_of
-from bires.settings.values import flag
+from bires.settings.values import flag, several
 
 RATES = ("lr", "actor_lr", "critic_lr")
 """Learning rates without which nothing is learned; that of SAC's α may be 0."""
@@ -29,9 +29,9 @@ def doubts(config: Config) -> Iterator[str]:
         limit = "replay" if config.replay <= config.steps else "steps"
         yield f"--batch {config.batch} is more than --{limit} {held}: a batch always has some transitions twice or more"
     for name in RATES:
-        if 0.0 in config.own.get(name, ()):
+        if 0.0 in several(config.own.get(name, ())):
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"
-    if 0.0 in config.own.get("tau", ()):
+    if 0.0 in several(config.own.get("tau", ())):
         yield "--tau 0 was given: target networks stay as they began"
     known = [registry.algorithm(name) for name in config.algorithm]
     named = map(planners.named, config.planner or [one.planner for one in known])

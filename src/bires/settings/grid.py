@@ -63,7 +63,7 @@ def numbered(count: int) -> str:
 
 def require_few(config: Config) -> None:
     """Refuses a grid that is too large, before it is made."""
-    lists = {name: getattr(config, name) for name in ("algorithm", "rule", "planner", *ETAS, "seed", "gamma")}
+    lists = {name: getattr(config, name) for name in CROSSED}
     lists |= {name: value for name, value in config.own.items() if isinstance(value, tuple)}
     drawn = config.tuning.draws if config.tuning else {}
     sizes = [len(values) for name, values in lists.items() if name not in drawn]
@@ -77,6 +77,8 @@ def require_few(config: Config) -> None:
 
 
 ETAS = ("eta", "eta_end", "eta_until")
+CROSSED = ("algorithm", "rule", "planner", *ETAS, "seed", "gamma")
+"""Settings of every run whose several values make members."""
 
 
 class Kind(NamedTuple):

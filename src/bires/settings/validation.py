@@ -11,6 +11,7 @@ from bires import rules
 from bires.agents import registry
 from bires.errors import UserError
 from bires.planning import registry as planners
+from bires.settings import grid
 from bires.settings.config import Config, settled, types
 from bires.settings.values import flag, shown
 from bires.types import accepted
@@ -135,10 +136,10 @@ def require_distinct(config: Config) -> None:
     if min(config.seed) < BOUNDS["seed"].low or max(config.seed) > BOUNDS["seed"].high:
         raise UserError(f"--seed was given {list(config.seed)}; accepted: whole numbers from 0 to 2**32 - 1.")
     own = {one.name: config.own[one.name] for one in config.own_settings if one.varies}
-    ends = {"eta_end": config.eta_end, "eta_until": config.eta_until}
-    for name, values in {"seed": config.seed, "gamma": config.gamma, **ends, **own}.items():
+    common = {name: getattr(config, name) for name in grid.CROSSED}
+    for name, values in (common | own).items():
         if len(set(values)) < len(values):
-            what = "seeds" if name == "seed" else "numbers"
+            what = "seeds" if name == "seed" else "names" if isinstance(values[0], str) else "numbers"
             raise UserError(f"{flag(name)} was given {list(values)}, some twice; equal {what} are equal members.")
 
 

@@ -25,7 +25,6 @@ STRIDE, ROUND_S = 10, 0.5
 
 Between rounds a run looks whether to stop."""
 
-
 CHECKPOINT_SHARE = 0.05
 """The part of a run's time that checkpoints at evaluations may take."""
 

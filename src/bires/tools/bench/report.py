@@ -19,7 +19,7 @@ from bires.agents import registry
 from bires.envs.recipe import probe, recipe
 from bires.errors import UserError
 from bires.machine import hardware
-from bires.machine.terminal import json_line
+from bires.machine.terminal import aside, json_line
 from bires.rules import RULES
 from bires.runs.folder import cpu
 from bires.settings.comparison import agent_for
@@ -60,7 +60,18 @@ class BenchSubject(NamedTuple):
 
 
 def bench(request: BenchRequest, as_json: bool) -> int:
-    """Measures, prints, and compares with the peers where they are installed."""
+    """Measures and prints."""
+    with aside(as_json):
+        found = measurements(request)
+    if as_json:
+        print(json_line(found))
+    else:
+        show(found, Console(highlight=False))
+    return 0
+
+
+def measurements(request: BenchRequest) -> dict[str, Any]:
+    """What was asked for, compared with the peers where they are installed."""
     peers, seconds, populations = request.peers, request.seconds, request.populations
     if peers is not None and not PEERS.exists():
         raise UserError("--peers needs a checkout of the project: its benchmarks/peers folder is not installed.")
@@ -89,11 +100,7 @@ def bench(request: BenchRequest, as_json: bool) -> int:
         found["rules"] = rule_costs(subject, min(populations), seconds)
     if request.planning is not None:
         found["planning"] = costs.measured(request.planning, seconds, max(populations))
-    if as_json:
-        print(json_line(found))
-    else:
-        show(found, Console(highlight=False))
-    return 0
+    return found
 
 
 def kind_of(subject: BenchSubject) -> str:
