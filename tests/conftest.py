@@ -48,6 +48,14 @@ MEMORY_LIMIT = 1_000_000_000
 """Compiled programs are dropped after a test that leaves the process with more bytes than this."""
 
 
+@pytest.fixture(autouse=True, scope="module")
+def registries():
+    """What tests of one module add to the registries is gone in the next: these are listed in messages."""
+    before = [(registry, dict[str, Any](registry)) for registry, _ in SHIPPED]
+    yield
+    refill(before)
+
+
 @pytest.fixture(autouse=True)
 def memory():
     """Drops compiled programs when they have taken much memory: there are thousands of them."""
