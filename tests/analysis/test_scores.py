@@ -13,6 +13,7 @@ from bires.analysis.totals import groups, model_of, once, totals
 from bires.envs.tasks import DMCONTROL, MUJOCO
 from bires.settings.config import Config
 from bires.settings.keywords import changed
+from bires.studies.beyond import GAMES
 from tests.synthetic import make_run
 
 PAIR = Config("walker-stand", algorithm=("ddpg", "bi-res-ddpg"), seed=(0, 1, 2), steps=400, warmup=100, eval_every=20)
@@ -32,15 +33,20 @@ def test_a_score_is_the_mean_of_the_curve_on_the_tasks_scale(tmp_path):
     assert scores.untrained(kind, 100).tolist() == [50.0] * 3  # 0, 20, … 100: before the first update
     assert scores.gained(kind, 100).tolist() == [150.0] * 3
     assert scores.scale_of(panel) == scores.Scale(1000.0, given=True)
-    assert set(scores.SCALES) == {*DMCONTROL, *MUJOCO}
+    assert set(scores.SCALES) == {*DMCONTROL, *MUJOCO, *GAMES}
 
 
 @pytest.mark.parametrize(
     ("task", "scale", "given"),
-    [("dm_control/walker-run-v0", 1000, True), ("Hopper-v5", 3500, True), ("CartPole-v1", 400, False)],
+    [
+        ("dm_control/walker-run-v0", 1000, True),
+        ("Hopper-v5", 3500, True),
+        ("MinAtar/Freeway", 50, True),
+        ("CartPole-v1", 400, False),
+    ],
 )
 def test_every_task_has_a_scale_and_its_source(tmp_path, task, scale, given):
-    config = changed(PAIR, task=task, algorithm=("dqn",) if task == "CartPole-v1" else ("ddpg",))
+    config = changed(PAIR, task=task, algorithm=("dqn",) if task in ("CartPole-v1", "MinAtar/Freeway") else ("ddpg",))
     run = make_run(tmp_path / "a", config, lambda m, step, steps: float(step))
     (panel,) = collect([run])
     assert scores.scale_of(panel) == scores.Scale(scale, given)

@@ -150,8 +150,8 @@ def test_totals_have_a_row_for_each_number_and_a_table_for_each_group_of_tasks(t
     for noise in (0.0, 0.1):
         for task in ("walker-stand", "walker-walk"):
             config = changed(kinds, task=task, disturb=noise)
-            make_run(tmp_path / f"{task}-{noise}", config)
-    found = publish.found_in(publish.runs_below(tmp_path.parent)[tmp_path.name])
+            make_run(tmp_path / "totals" / f"{task}-{noise}", config)
+    found = publish.found_in(publish.runs_below(tmp_path)["totals"])
     tables = tables_of(totals_lines(found))
     heads = [table[0] for table in tables]
     assert [head[0] for head in heads] == [f"disturb={n} (2 tasks), against the baseline" for n in (0, 0, 0.1, 0.1)]
@@ -165,8 +165,8 @@ def test_totals_have_a_row_for_each_number_and_a_table_for_each_group_of_tasks(t
 
 def test_totals_of_one_kind_have_a_column_for_each_group_of_tasks(tmp_path):
     for task in ("walker-stand", "walker-walk", "Hopper", "Swimmer"):
-        make_run(tmp_path / task, changed(PAIR, task=task))
-    found = publish.found_in(publish.runs_below(tmp_path.parent)[tmp_path.name])
+        make_run(tmp_path / "totals" / task, changed(PAIR, task=task))
+    found = publish.found_in(publish.runs_below(tmp_path)["totals"])
     (table,) = tables_of(totals_lines(found))
     assert table[0][0] == "bi-res-ddpg(0.05) against its baseline"
     assert [text.rsplit(" ", 1)[1] for text in table[0][1:]] == ["(4)", "(2)", "(2)"]

@@ -29,10 +29,16 @@ SCALES = {
     "Hopper": 3_500.0,
     "Swimmer": 350.0,
     "Humanoid": 5_000.0,
+    "MinAtar/Asterix": 17.0,
+    "MinAtar/Breakout": 10.0,
+    "MinAtar/Freeway": 50.0,
+    "MinAtar/Seaquest": 20.0,
+    "MinAtar/SpaceInvaders": 45.0,
 }
 """A good return. DMControl: the largest there is. HalfCheetah, Walker2d, Hopper: what TD3's authors report after 10⁶
 steps (9637, 4683, 3564), rounded. Swimmer: Gymnasium's reward threshold (360), rounded. Humanoid: what later agents
-reach (about 5000). They only make tasks comparable: a common factor changes no sign and no verdict."""
+reach (about 5000). MinAtar: what its authors' DQN reaches in 5·10⁶ frames, read from their figure. They only make
+tasks comparable: a common factor changes no sign and no verdict."""
 SPARSE = (
     "acrobot-swingup_sparse",
     "ball_in_cup-catch",
