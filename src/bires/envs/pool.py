@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from bires.envs.recipe import Recipe
 from bires.envs.slots import ACTIVE, FAILED, Slots, Start
 from bires.envs.worker import send, shared
 from bires.errors import UserError
+from bires.machine.blas import one_thread
 from bires.machine.processes import ending
 from bires.types import Space
 
@@ -61,6 +63,9 @@ class Pool:
         self.arrays, self.questions = shared(Layout(mmap.mmap(self._memory.fileno(), measured.nbytes)), setup)
         self._under_way = False
         """Whether this process has begun a step that it has not taken yet."""
+        self._held = ExitStack()
+        if workers == 0:
+            self._held.enter_context(one_thread())  # workers are started with one
         self._local = Slots(recipe, self.arrays) if workers == 0 else None
         self._oracle = Oracle(recipe) if workers == 0 else None
         self._step_thread = StepThread(self._local.step) if self._local is not None and in_thread else None
@@ -174,6 +179,7 @@ class Pool:
             self._local.close()
         if self._oracle is not None:
             self._oracle.close()
+        self._held.close()
         self._memory.close()
 
     @property

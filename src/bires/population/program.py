@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bires import rules
 from bires.agents import registry
 from bires.agents.base import ETA_USED, Agent, Design, EtaSchedule, Hyper, Learner
 from bires.agents.normalising import normalised
 from bires.errors import UserError
+from bires.machine.blas import one_thread
 from bires.planning import fitting
 from bires.planning.base import Planning
 from bires.planning.fitting import Learning
@@ -164,11 +164,6 @@ def work(program: Program) -> float:
         scale = program.learning.scale
         samples += weights(learned.ensemble.networks) * scale.batch * scale.updates
     return 6.0 * samples
-
-
-def one_thread() -> threadpool_limits:
-    """For the QR of small matrices: on a busy machine BLAS threads wait for each other, spinning, for seconds."""
-    return threadpool_limits(1)
 
 
 def member_shapes(program: Program) -> tuple[Any, Any]:
