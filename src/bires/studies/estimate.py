@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bires.envs.slots import TRAIN, episode_seed
+from bires.machine.blas import one_thread
 from bires.population.program import least_warmup
 from bires.runs.folder import Folder
 from bires.settings import config as configs
@@ -84,11 +85,12 @@ def environment_seconds(plan: Plan) -> float:
     action = ((low + high) / 2).astype(np.float32)
     environment.reset(episode_seed(0, TRAIN, 0))
     start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS / 20:
-        outcome = environment.step(action)
-        count += 1
-        if outcome.terminated or outcome.truncated:
-            environment.reset(episode_seed(0, TRAIN, count))
+    with one_thread():  # as it will be stepped
+        while time.perf_counter() - start < SECONDS / 20:
+            outcome = environment.step(action)
+            count += 1
+            if outcome.terminated or outcome.truncated:
+                environment.reset(episode_seed(0, TRAIN, count))
     each = (time.perf_counter() - start) / count
     environment.close()
     return each * len(plan.members) / max(1, len(plan.placement.cohorts) if plan.processes else plan.workers)

@@ -11,6 +11,7 @@ import numpy as np
 from bires.envs.adapter import Environment
 from bires.envs.slots import EVALUATE, episode_seed
 from bires.errors import UserError
+from bires.machine.blas import one_thread
 from bires.runs.policies import Actor, load_actor, newest_checkpoint
 from bires.runs.run import Run
 from bires.settings import grid
@@ -68,6 +69,7 @@ def player(run: Run, member: int) -> Iterator[Player]:
     environment, act = load_actor(run.config, member, checkpoint)
     number = evaluation_number(run.config, checkpoint.step)
     try:
-        yield Player(environment, checkpoint.step, act, grid.members(run.config)[member], number)
+        with one_thread():
+            yield Player(environment, checkpoint.step, act, grid.members(run.config)[member], number)
     finally:
         environment.close()
