@@ -141,7 +141,7 @@ def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere, quick):
     (elsewhere / "fixed.py").write_text(
         "from dataclasses import replace\nfrom bires.agents.base import Algorithm\nfrom bires.agents import ddpg\n"
         "from bires.agents.ddpg import SPEC\n\n\ndef make(design):\n    return ddpg.make(design)\n\n\n"
-        "slow = (replace(one, varies=one.name not in ('tau', 'critic_lr')) for one in SPEC.settings)\n"
+        "slow = (replace(one, varies=one.varies and one.name not in ('tau', 'critic_lr')) for one in SPEC.settings)\n"
         "MINE = replace(SPEC, name='fixed', make=make, baseline='fixed', settings=tuple(slow),\n"
         "    algorithms={'fixed': Algorithm('fixed', 'td', None, 'For a test.')})\n"
     )

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.agents.activations import RELU, Activation
 from bires.rules import Needs, Rule
 from bires.types import Params, Setting, Sight, Space, Transition
 
@@ -187,6 +188,11 @@ class Design(NamedTuple):
     """The agent's settings that do not vary, by name."""
     needs: Needs
     """Which values the rules of the population read; the others need not be computed."""
+
+    @property
+    def activation(self) -> Activation:
+        """That of hidden layers, if the agent has the setting `ACTIVATION`; else ReLU."""
+        return Activation(self.own.get("activation", RELU.name))
 
 
 @dataclass(frozen=True)

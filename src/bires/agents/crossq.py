@@ -61,11 +61,11 @@ def init(rng: np.random.Generator, design: Design) -> CrossQLearner:
     """Online networks, targets equal to them where they are read, α as set, fresh optimisers."""
     space, hidden, count = design.space, design.hidden, design.own["critics"]
     sizes = (space.observation + space.action, *(design.own["critic_width"],) * len(hidden), 1)
-    policy = batchnorm.init(rng, (space.observation, *hidden, 2 * space.action))
-    critics: BatchMlp = stack([batchnorm.init(rng, sizes) for _ in range(count)])
+    policy = batchnorm.init(rng, (space.observation, *hidden, 2 * space.action), design.activation)
+    critics: BatchMlp = stack([batchnorm.init(rng, sizes, design.activation) for _ in range(count)])
     trained = Trained(critics, optimisers.init(critics))
     if design.needs.estimated:
-        estimate: Mlp = stack([init_mlp(rng, sizes) for _ in range(count)])
+        estimate: Mlp = stack([init_mlp(rng, sizes, activation=design.activation) for _ in range(count)])
         trained = trained._replace(estimate=estimate, estimate_adam=optimisers.init(estimate))
     log_alpha = jnp.log(jnp.asarray(design.own["alpha"], jnp.float32))
     return CrossQLearner(

@@ -61,7 +61,7 @@ class Sample(NamedTuple):
 def init(rng: np.random.Generator, design: Design) -> SACLearner:
     """Online networks, targets equal to them, α as set, fresh optimisers."""
     space, hidden = design.space, design.hidden
-    actor = init_mlp(rng, (space.observation, *hidden, 2 * space.action))
+    actor = init_mlp(rng, (space.observation, *hidden, 2 * space.action), activation=design.activation)
     critics = stacked.trained(rng, design)
     log_alpha = jnp.log(jnp.asarray(design.own["alpha"], jnp.float32))
     targets = jax.tree.map(jnp.copy, critics.params)

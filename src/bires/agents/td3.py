@@ -39,7 +39,7 @@ class TD3Learner(NamedTuple):
 def init(rng: np.random.Generator, design: Design) -> TD3Learner:
     """Online networks, targets equal to them, fresh optimisers."""
     space, hidden = design.space, design.hidden
-    actor = init_mlp(rng, (space.observation, *hidden, space.action))
+    actor = init_mlp(rng, (space.observation, *hidden, space.action), activation=design.activation)
     critics = stacked.trained(rng, design)
     target_actor, target_critics = (jax.tree.map(jnp.copy, online) for online in (actor, critics.params))
     return TD3Learner(actor, critics, target_actor, target_critics, optimisers.init(actor))

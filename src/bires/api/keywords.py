@@ -49,6 +49,7 @@ class RunSettings(TypedDict, total=False):
 class Settings(RunSettings, total=False):
     """Those of the package's agents, planners and families of environments, too."""
 
+    activation: Literal["relu", "leaky_relu", "elu", "gelu", "silu", "tanh"]
     actor_lr: Numbers
     alpha: float
     alpha_lr: Numbers
