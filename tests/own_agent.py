@@ -118,8 +118,8 @@ SPEC = AgentSpec(
     actions="continuous",
     settings=(
         Setting("tau", 5e-3, "τ of the target networks.", low=0.0, high=1.0, varies=True),
-        Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True),
-        Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True),
+        Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+        Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True, rate=True),
         Setting("noise", 0.1, "σ of the Gaussian exploration noise.", low=0.0, varies=True),
         Setting("smoothing", 0.2, "σ of the noise on target actions.", low=0.0),
         ACTIVATION,

@@ -148,7 +148,7 @@ def test_names_of_other_libraries_are_answered_with_ours(words, answer, tmp_path
         (["train", "Pendulum-v1", "--agent", "td3"], "no --agent; use --algorithm, as in --algorithm td3 bi-res-td3."),
         (["train", "Pendulum-v1", "--algorithm", "sac,td3"], "as separate values, without a comma."),
         (["train", "Pendulum-v1", "--activation-fn", "tanh"], "use --activation."),
-        (["train", "Pendulum-v1", "--lr-schedule", "linear"], "learning rates stay as they are;"),
+        (["train", "Pendulum-v1", "--lr-schedule", "linear"], "use --lr-end and --lr-until."),
         (["--json", "doctor"], "--json was given before the command; type the command first"),
         (["list", "rules", "tasks"], "`bires list` has no use for 'tasks'."),
         (["train", "Pendulum-v1", "--steps"], "--steps was given no value; give one."),

@@ -121,7 +121,7 @@ def make(design: Design) -> Agent:
 
 
 SETTINGS = (
-    Setting("critic_lr", {"vector": 1e-3, "pixels": 2.5e-4}, "Learning rate.", low=0.0, varies=True),
+    Setting("critic_lr", {"vector": 1e-3, "pixels": 2.5e-4}, "Learning rate.", low=0.0, varies=True, rate=True),
     Setting(
         "epsilon_start",
         1.0,

@@ -38,6 +38,8 @@ class RunSettings(TypedDict, total=False):
     update_every: Whole
     update_times: Whole
     hidden: Iterable[int] | int
+    lr_end: Numbers
+    lr_until: Numbers
     protocol: Literal["modern", "paper"]
     log_every: Whole
     env_kwargs: Mapping[str, Any]

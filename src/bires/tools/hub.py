@@ -117,7 +117,7 @@ def loader(activation: str) -> str:
 def settings_of(run: Run, member: Member) -> dict[str, Any]:
     """One member's values of all settings that it uses."""
     own, shared = member.row(), configs.to_json(run.config)
-    unused = {"tuning", *grid.ETAS} - own.keys() | {name for name, value in own.items() if value is None}
+    unused = {"tuning", *grid.ETAS, *grid.RATES} - own.keys() | {name for name, value in own.items() if value is None}
     if member.planner is None:
         unused |= {one.name for one in run.config.planner_settings}
     return {name: own.get(name, value) for name, value in shared.items() if name not in unused}
