@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import optimisers
+from bires.agents.activations import ACTIVATION
 from bires.agents.base import (
     CRITIC_METRICS,
     VALUE_BOUND,
@@ -46,10 +47,11 @@ both = jax.vmap(critic, in_axes=(0, None, None))
 
 def make(design: Design) -> Agent:
     space, smoothing = design.space, design.own["smoothing"]
+    sizes = (space.observation, space.action, design.hidden)
 
     def init(rng: np.random.Generator) -> TwinLearner:
-        policy = init_actor(rng, space.observation, space.action, design.hidden)
-        pair = [init_critic(rng, space.observation, space.action, design.hidden) for _ in range(2)]
+        policy = init_actor(rng, *sizes, design.activation)
+        pair = [init_critic(rng, *sizes, activation=design.activation) for _ in range(2)]
         critics = jax.tree.map(lambda *leaves: jnp.stack(leaves), *pair)
         targets = [jax.tree.map(jnp.copy, online) for online in (policy, critics)]
         return TwinLearner(policy, critics, targets[0], targets[1], optimisers.init(policy), optimisers.init(critics))
@@ -116,10 +118,11 @@ SPEC = AgentSpec(
     actions="continuous",
     settings=(
         Setting("tau", 5e-3, "τ of the target networks.", low=0.0, high=1.0, varies=True),
-        Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True),
-        Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True),
+        Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+        Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True, rate=True),
         Setting("noise", 0.1, "σ of the Gaussian exploration noise.", low=0.0, varies=True),
         Setting("smoothing", 0.2, "σ of the noise on target actions.", low=0.0),
+        ACTIVATION,
     ),
     run={
         "vector": {

@@ -11,6 +11,7 @@ from bires.settings.comparison import compared
 from bires.settings.doubts import doubts
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
+from bires.settings.validation import validate
 from bires.training.launch import begin_or_continue as train
 from tests.helpers import TASK, contents
 
@@ -141,12 +142,14 @@ def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere, quick):
     (elsewhere / "fixed.py").write_text(
         "from dataclasses import replace\nfrom bires.agents.base import Algorithm\nfrom bires.agents import ddpg\n"
         "from bires.agents.ddpg import SPEC\n\n\ndef make(design):\n    return ddpg.make(design)\n\n\n"
-        "slow = (replace(one, varies=one.name not in ('tau', 'critic_lr')) for one in SPEC.settings)\n"
+        "slow = (replace(one, varies=one.varies and one.name not in ('tau', 'critic_lr')) for one in SPEC.settings)\n"
         "MINE = replace(SPEC, name='fixed', make=make, baseline='fixed', settings=tuple(slow),\n"
         "    algorithms={'fixed': Algorithm('fixed', 'td', None, 'For a test.')})\n"
     )
     config = make_config(TASK, {"algorithm": "fixed:fixed", "tau": 0, "critic_lr": 0})
     assert [text.split()[0] for text in doubts(config)] == ["--critic-lr", "--tau"]
+    with pytest.raises(bires.UserError, match=r"--lr-end was given, but FIXED has no learning rates that can move"):
+        validate(make_config(TASK, {"algorithm": "fixed:fixed", "lr_end": 0, "lr_until": 20_000}))
 
 
 def test_a_text_that_varies_is_refused(elsewhere, capsys):

@@ -112,6 +112,8 @@ class Setting:
     a grid."""
     hint: str = ""
     """What an error message adds, such as the paper's value."""
+    rate: bool = False
+    """Whether it is a learning rate, which `lr_end` moves; it must vary, too."""
 
     def __post_init__(self) -> None:
         """Refuses what could never be trained, where it is written."""

@@ -5,14 +5,21 @@ import resource
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bires
+from bires.agents import td3
+from bires.agents.activations import ACTIVATIONS, Activation
 from bires.errors import UserError
-from bires.runs.deploying import deployed
+from bires.runs.activations import ELSEWHERE
+from bires.runs.deploying import deployed, save
+from bires.runs.policies import load_learner, newest_checkpoint
 from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
+from bires.tools.hub import loader
 from bires.training.launch import begin_or_continue
 from tests.helpers import arrays, assert_same_moment, contents, typed
 
@@ -161,12 +168,45 @@ def test_onnx_acts_as_the_policy_does(algorithm, trained, tmp_path):
     np.testing.assert_allclose(action, run.policy(0)(seen), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", sorted(ACTIVATIONS))
+def test_a_saved_policy_has_its_activation_function(name, trained, tmp_path, monkeypatch):
+    """In NumPy, in ONNX and in the code of a model card; who reads files with ReLU alone refuses the others."""
+    runtime = pytest.importorskip("onnxruntime")
+    run, seen = trained("td3")
+    environment, learner, _ = load_learner(run.config, 0, newest_checkpoint(run.path))
+    actor = jax.tree.map(lambda leaf: 2 * leaf, learner.actor)._replace(activation=Activation(name))
+
+    def act(observations):
+        return environment.scaled(np.asarray(td3.policy(actor, jnp.asarray(observations, jnp.float32))))
+
+    expected = act(seen)
+    about = {"task": "t", "id": "t", "algorithm": "td3", "member": "0", "seed": "0", "step": "60"}
+    made = deployed(learner._replace(actor=actor), environment, act, about)
+    assert (made.about["format"], made.about.get("activation")) == (("1", None) if name == "relu" else ("2", name))
+    np.testing.assert_allclose(made.act(seen), expected, rtol=1e-3, atol=1e-4)
+    monkeypatch.chdir(tmp_path)
+    for path in ("policy.safetensors", "policy.onnx"):
+        save(made, tmp_path / path)
+    np.testing.assert_allclose(bires.load_policy("policy.safetensors")(seen), expected, rtol=1e-3, atol=1e-4)
+    session = runtime.InferenceSession("policy.onnx", providers=["CPUExecutionProvider"])
+    [action] = session.run(None, {"observation": seen})
+    np.testing.assert_allclose(action, expected, rtol=1e-3, atol=1e-4)
+    scope: dict[str, Any] = {}
+    exec(loader(name), scope)
+    np.testing.assert_allclose(scope["act"](seen), expected, rtol=1e-3, atol=1e-4)
+    assert READER is not None
+    if name == "relu":
+        exec(READER[1], {})
+    else:
+        assert f"| `{name}` | `{ELSEWHERE[name].text}` |" in PAGE.read_text(encoding="utf-8")
+        with pytest.raises(KeyError, match=name):
+            exec(READER[1], {})
+
+
 def test_other_names_and_other_policies_are_refused(trained, tmp_path):
     run, _ = trained("td3")
     with pytest.raises(UserError, match="accepted: names that end in"):
         run.policy(0).save(tmp_path / "policy.pt")
-    from bires.runs.policies import load_learner, newest_checkpoint
-
     environment, learner, _ = load_learner(run.config, 0, newest_checkpoint(run.path))
     with pytest.raises(UserError, match="is more than its network"):
         deployed(learner, environment, lambda seen: np.full((len(seen), 1), 0.7), {"algorithm": "odd"})

@@ -227,8 +227,9 @@ def test_python_refuses_in_the_words_of_python():
         tune("walker-stand", eta=[0, 1], range={"eta": (0, 1)})
 
 
-def test_a_trial_keeps_where_its_eta_goes():
-    schedule = {"eta_end": [0.0, 0.5], "eta_until": 50_000, "steps": 1e5}
+@pytest.mark.parametrize("name", ["eta", "lr"])
+def test_a_trial_keeps_where_its_eta_and_its_learning_rates_go(name):
+    schedule = {f"{name}_end": [0.0, 0.5], f"{name}_until": 50_000, "steps": 1e5}
     given = {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": (0, 1)} | schedule
     config = searched(make_config("walker-stand", given), Search(ranges_of({"critic_lr": (1e-4, 1e-2, "log")}), 2))
     for trial in trials_of(grid.members(config)):

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.agents.activations import RELU, Activation
 from bires.rules import Needs, Rule
 from bires.types import Params, Setting, Sight, Space, Transition
 
@@ -31,16 +32,28 @@ class PlanningNumbers(NamedTuple):
     """Kind of planner → whether the member uses it."""
 
 
-class EtaSchedule(NamedTuple):
-    """η moves linearly from its value at the end of the warm-up to ``end`` at step ``until``, and stays."""
+class Schedule(NamedTuple):
+    """A number moves linearly from its value at the end of the warm-up to ``end`` at step ``until``, and stays."""
 
     end: jax.Array
     until: jax.Array
 
+    def progress(self, clock: jax.Array, warmup: int) -> jax.Array:
+        """How much of its way is behind it in step ``clock``, from 0 to 1."""
+        return jnp.clip((clock - warmup) / jnp.maximum(self.until - warmup, 1), 0.0, 1.0)
+
     def at(self, eta: jax.Array, clock: jax.Array, warmup: int) -> jax.Array:
         """η in step ``clock``."""
-        share = jnp.clip((clock - warmup) / jnp.maximum(self.until - warmup, 1), 0.0, 1.0)
+        share = self.progress(clock, warmup)
         return (1.0 - share) * eta + share * self.end
+
+    def left(self, clock: jax.Array, warmup: int) -> jax.Array:
+        """The share of learning rates that is left in step ``clock``: from 1 to ``end``."""
+        return 1.0 - self.progress(clock, warmup) * (1.0 - self.end)
+
+
+EtaSchedule = Schedule
+"""Its name when it was for η alone."""
 
 
 class Hyper(NamedTuple):
@@ -53,8 +66,10 @@ class Hyper(NamedTuple):
     """The agent's settings that vary, by name."""
     planning: PlanningNumbers | None = None
     """None in a population without planners."""
-    schedule: EtaSchedule | None = None
+    schedule: Schedule | None = None
     """Where η goes; None in a population whose η stay."""
+    rates: Schedule | None = None
+    """Where the share of learning rates goes that is left; None in a population whose learning rates stay."""
 
 
 class Diagnostics(NamedTuple):
@@ -80,6 +95,8 @@ CRITIC_METRICS = ("critic_loss", "q_mean", "delta")
 
 ETA_USED = "eta_used"
 """The metric of η where it moves or adapts: its value in an update."""
+LR_SHARE = "lr_share"
+"""The metric of learning rates where they move: the share of them that is left."""
 
 VALUE_BOUND = 1e12
 """A member whose values exceed this has diverged."""
@@ -188,6 +205,11 @@ class Design(NamedTuple):
     needs: Needs
     """Which values the rules of the population read; the others need not be computed."""
 
+    @property
+    def activation(self) -> Activation:
+        """That of hidden layers, if the agent has the setting `ACTIVATION`; else ReLU."""
+        return Activation(self.own.get("activation", RELU.name))
+
 
 @dataclass(frozen=True)
 class AgentSpec:
@@ -218,3 +240,8 @@ class AgentSpec:
     def varying(self) -> tuple[str, ...]:
         """The settings that may vary inside a population."""
         return tuple(setting.name for setting in self.settings if setting.varies)
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """The settings that are learning rates."""
+        return tuple(setting.name for setting in self.settings if setting.rate)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import stop_gradient
 
+from bires.agents.activations import RELU, Activation
 from bires.agents.networks import Dense, Mlp, Norm, dense, init_mlp, init_norms
 
 MOMENTUM = 0.99
@@ -30,10 +31,11 @@ LARGEST_RATIO, LARGEST_SHIFT = 3.0, 5.0
 
 
 class BatchMlp(NamedTuple):
-    """A multilayer perceptron with ReLU, and a normalisation before every layer."""
+    """A multilayer perceptron, with a normalisation before every layer."""
 
     layers: tuple[Dense, ...]
     norms: tuple[Norm, ...]
+    activation: Activation = RELU
 
 
 class BatchMoments(NamedTuple):
@@ -50,9 +52,9 @@ class RunningMoments(NamedTuple):
     updates: jax.Array
 
 
-def init(rng: np.random.Generator, sizes: tuple[int, ...]) -> BatchMlp:
+def init(rng: np.random.Generator, sizes: tuple[int, ...], activation: Activation = RELU) -> BatchMlp:
     """Layers as those of a plain network; norms that change nothing."""
-    return BatchMlp(init_mlp(rng, sizes).layers, init_norms(sizes[:-1]))
+    return BatchMlp(init_mlp(rng, sizes).layers, init_norms(sizes[:-1]), activation)
 
 
 def begin(params: BatchMlp) -> RunningMoments:
@@ -71,7 +73,7 @@ def learning(
     renorm = running.updates >= PLAIN_UPDATES
     seen = []
     for i, (layer, norm, usual) in enumerate(zip(params.layers, params.norms, running.moments, strict=True)):
-        x = jax.nn.relu(x) if i else x
+        x = params.activation(x) if i else x
         batch = BatchMoments(jnp.mean(x[:rows], 0), jnp.var(x[:rows], 0))
         deviation, usually = jnp.sqrt(batch.variance + EPSILON), jnp.sqrt(usual.variance + EPSILON)
         ratio = jnp.clip(stop_gradient(deviation / usually), 1 / LARGEST_RATIO, LARGEST_RATIO)
@@ -97,4 +99,4 @@ def folded(params: BatchMlp, running: RunningMoments) -> Mlp:
         shift = norm.offset - usual.mean * factor
         return Dense(factor[:, None] * layer.weight, layer.bias + shift @ layer.weight)
 
-    return Mlp(tuple(map(fold, params.layers, params.norms, running.moments)))
+    return Mlp(tuple(map(fold, params.layers, params.norms, running.moments)), activation=params.activation)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import slopes
+from bires.agents.activations import ACTIVATION
 from bires.agents.base import Design, Hyper, Regression, Second, Slope
 from bires.agents.networks import Mlp, init_mlp, mlp
 from bires.agents.slopes import Estimating, Trained, with_estimate
@@ -30,6 +31,7 @@ from bires.types import Setting, Transition
 SETTINGS = (
     Setting("critics", 2, "Number of critics; the smallest of their values counts.", low=1),
     Setting("layer_norm", False, "Layer normalisation in the hidden layers of the critics."),
+    ACTIVATION,
     Setting(
         "forward_successor",
         "min",
@@ -102,7 +104,8 @@ def trained(rng: np.random.Generator, design: Design) -> Trained:
 
     def several() -> Mlp:
         made: Mlp = jax.tree.map(
-            lambda *leaves: jnp.stack(leaves), *(init_mlp(rng, sizes, layer_norm) for _ in range(count))
+            lambda *leaves: jnp.stack(leaves),
+            *(init_mlp(rng, sizes, layer_norm, design.activation) for _ in range(count)),
         )
         return made
 

@@ -61,11 +61,11 @@ def init(rng: np.random.Generator, design: Design) -> CrossQLearner:
     """Online networks, targets equal to them where they are read, α as set, fresh optimisers."""
     space, hidden, count = design.space, design.hidden, design.own["critics"]
     sizes = (space.observation + space.action, *(design.own["critic_width"],) * len(hidden), 1)
-    policy = batchnorm.init(rng, (space.observation, *hidden, 2 * space.action))
-    critics: BatchMlp = stack([batchnorm.init(rng, sizes) for _ in range(count)])
+    policy = batchnorm.init(rng, (space.observation, *hidden, 2 * space.action), design.activation)
+    critics: BatchMlp = stack([batchnorm.init(rng, sizes, design.activation) for _ in range(count)])
     trained = Trained(critics, optimisers.init(critics))
     if design.needs.estimated:
-        estimate: Mlp = stack([init_mlp(rng, sizes) for _ in range(count)])
+        estimate: Mlp = stack([init_mlp(rng, sizes, activation=design.activation) for _ in range(count)])
         trained = trained._replace(estimate=estimate, estimate_adam=optimisers.init(estimate))
     log_alpha = jnp.log(jnp.asarray(design.own["alpha"], jnp.float32))
     return CrossQLearner(
@@ -200,9 +200,11 @@ SETTINGS = (
         high=1.0,
         varies=True,
     ),
-    Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True),
-    Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True),
-    Setting("alpha_lr", 1e-3, "Learning rate of the entropy coefficient α; 0: it stays.", low=0.0, varies=True),
+    Setting("actor_lr", 1e-3, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+    Setting("critic_lr", 1e-3, "Learning rate of the critics.", low=0.0, varies=True, rate=True),
+    Setting(
+        "alpha_lr", 1e-3, "Learning rate of the entropy coefficient α; 0: it stays.", low=0.0, varies=True, rate=True
+    ),
     Setting("alpha", 1.0, "The entropy coefficient α at the start.", low=1e-8),
     Setting("target_entropy", -1.0, "The entropy that α is learned for, per number of an action.", varies=True),
     Setting("policy_delay", 3, "Updates of the critics for each of the actor and of α.", low=1, high=2**31 - 1),

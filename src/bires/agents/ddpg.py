@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents import optimisers
+from bires.agents.activations import ACTIVATION, RELU, Activation
 from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Parts, Regression, Second, Slope
 from bires.agents.exploration import ornstein_uhlenbeck
 from bires.agents.networks import Actor, Critic, actor, critic, init_actor, init_critic
@@ -43,10 +44,12 @@ def init(
     hidden: tuple[int, ...],
     layer_norm: bool = False,
     estimated: bool = False,
+    activation: Activation = RELU,
 ) -> DDPGLearner:
     """Online networks, targets equal to them, fresh optimisers; an estimate of the critic's error where it is read."""
-    online_actor = init_actor(rng, space.observation, space.action, hidden)
-    made = with_estimate(lambda: init_critic(rng, space.observation, space.action, hidden, layer_norm), estimated)
+    sizes = (space.observation, space.action, hidden)
+    online_actor = init_actor(rng, *sizes, activation)
+    made = with_estimate(lambda: init_critic(rng, *sizes, layer_norm, activation), estimated)
     return DDPGLearner(
         online_actor,
         made.params,
@@ -165,7 +168,7 @@ PARTS = Parts(
 
 def make(design: Design) -> Agent:
     """The agent for a task."""
-    space, needs = design.space, design.needs
+    space, needs, layer_norm = design.space, design.needs, design.own.get("layer_norm", False)
 
     def explore(
         key: jax.Array, state: DDPGLearner, hyper: Hyper, observation: jax.Array, noise: jax.Array, first: jax.Array
@@ -174,7 +177,7 @@ def make(design: Design) -> Agent:
         return space.clip(actor(state.actor, observation[None])[0] + noise), noise
 
     return Agent(
-        init=lambda rng: init(rng, space, design.hidden, design.own.get("layer_norm", False), needs.estimated),
+        init=lambda rng: init(rng, space, design.hidden, layer_norm, needs.estimated, design.activation),
         init_noise=lambda: jnp.zeros(space.action),
         explore=explore,
         random=space.uniform,
@@ -195,10 +198,11 @@ SETTINGS = (
         varies=True,
         hint="the paper uses 1e-3",
     ),
-    Setting("actor_lr", 1e-4, "Learning rate of the actor.", low=0.0, varies=True),
-    Setting("critic_lr", 1e-3, "Learning rate of the critic.", low=0.0, varies=True),
+    Setting("actor_lr", 1e-4, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+    Setting("critic_lr", 1e-3, "Learning rate of the critic.", low=0.0, varies=True, rate=True),
     Setting("noise", 0.2, "σ of the Ornstein–Uhlenbeck exploration noise.", low=0.0, varies=True),
     Setting("layer_norm", False, "Layer normalisation in the hidden layers of the critic."),
+    ACTIVATION,
 )
 
 ALGORITHMS = {

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bires.agents.activations import ACTIVATION
 from bires.agents.base import Agent, AgentSpec, Algorithm, Design, Diagnostics, Hyper, Slope
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import Choices, choices, init_choices
@@ -34,7 +35,9 @@ class DQNLearner(NamedTuple):
 
 def init(rng: np.random.Generator, design: Design) -> DQNLearner:
     """The online network, a target equal to it, a fresh optimiser."""
-    network = with_estimate(lambda: init_choices(rng, design.space, design.hidden), design.needs.estimated)
+    network = with_estimate(
+        lambda: init_choices(rng, design.space, design.hidden, design.activation), design.needs.estimated
+    )
     return DQNLearner(network.params, jax.tree.map(jnp.copy, network.params), *network[1:])
 
 
@@ -118,7 +121,7 @@ def make(design: Design) -> Agent:
 
 
 SETTINGS = (
-    Setting("critic_lr", {"vector": 1e-3, "pixels": 2.5e-4}, "Learning rate.", low=0.0, varies=True),
+    Setting("critic_lr", {"vector": 1e-3, "pixels": 2.5e-4}, "Learning rate.", low=0.0, varies=True, rate=True),
     Setting(
         "epsilon_start",
         1.0,
@@ -159,6 +162,7 @@ SETTINGS = (
         low=0.0,
     ),
     Setting("double_q", False, "Double DQN: the online network chooses the action that the target network values."),
+    ACTIVATION,
 )
 
 ALGORITHMS = {

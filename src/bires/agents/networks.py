@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from bires.agents.activations import RELU, Activation
 from bires.types import Space
 
 LAST_LAYER_SCALE = 1e-3
@@ -31,6 +32,7 @@ class Actor(NamedTuple):
     """μ(s): observation → action in [−1, 1]."""
 
     layers: tuple[Dense, ...]
+    activation: Activation = RELU
 
 
 class Norm(NamedTuple):
@@ -47,14 +49,16 @@ class Critic(NamedTuple):
     action: jax.Array
     norms: tuple[Norm, ...] = ()
     """One for each hidden layer, or none."""
+    activation: Activation = RELU
 
 
 class Mlp(NamedTuple):
-    """A multilayer perceptron with ReLU."""
+    """A multilayer perceptron."""
 
     layers: tuple[Dense, ...]
     norms: tuple[Norm, ...] = ()
     """One for each hidden layer, or none."""
+    activation: Activation = RELU
 
 
 class Choices(NamedTuple):
@@ -63,6 +67,8 @@ class Choices(NamedTuple):
     convolutions: tuple[Dense, ...]
     """None where an observation is a vector. Weights are (kernel × kernel × inputs, outputs)."""
     layers: tuple[Dense, ...]
+    activation: Activation = RELU
+    """Of the layers; convolutions have ReLU."""
 
 
 @jax.custom_vjp
@@ -120,26 +126,34 @@ def init_layers(
     ]
 
 
-def init_actor(rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...]) -> Actor:
+def init_actor(
+    rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...], activation: Activation = RELU
+) -> Actor:
     """An actor with the given hidden layers (paper: 400–300)."""
-    return Actor(tuple(init_layers(rng, (observation, *hidden), (*hidden, action))))
+    return Actor(tuple(init_layers(rng, (observation, *hidden), (*hidden, action))), activation)
 
 
 def init_critic(
-    rng: np.random.Generator, observation: int, action: int, hidden: tuple[int, ...], layer_norm: bool = False
+    rng: np.random.Generator,
+    observation: int,
+    action: int,
+    hidden: tuple[int, ...],
+    layer_norm: bool = False,
+    activation: Activation = RELU,
 ) -> Critic:
     """A critic with the given hidden layers, at least two (paper: 400–300)."""
     layers = init_layers(rng, (observation, hidden[0] + action, *hidden[1:]), (*hidden, 1))
     joint = layers[1]  # orthogonal as one matrix over (features, action), then split
     layers[1] = Dense(joint.weight[: hidden[0]], joint.bias)
-    return Critic(tuple(layers), joint.weight[hidden[0] :], init_norms(hidden) if layer_norm else ())
+    norms = init_norms(hidden) if layer_norm else ()
+    return Critic(tuple(layers), joint.weight[hidden[0] :], norms, activation)
 
 
 def actor(params: Actor, observation: jax.Array) -> jax.Array:
     """μ(s) for a batch: (batch, observation) → (batch, action)."""
     x = observation
     for layer in params.layers[:-1]:
-        x = jax.nn.relu(dense(layer, x))
+        x = params.activation(dense(layer, x))
     return jnp.tanh(dense(params.layers[-1], x))
 
 
@@ -148,7 +162,7 @@ def critic(params: Critic, observation: jax.Array, action: jax.Array) -> jax.Arr
     x = observation
     for i, layer in enumerate(params.layers[:-1]):
         x = dense(layer, x) + matmul(action, params.action) if i == 1 else dense(layer, x)
-        x = jax.nn.relu(normalise(params.norms, i, x))
+        x = params.activation(normalise(params.norms, i, x))
     return dense(params.layers[-1], x)[:, 0]
 
 
@@ -165,24 +179,28 @@ def normalise(norms: tuple[Norm, ...], number: int, x: jax.Array) -> jax.Array:
     return centred * deviation * norms[number].scale + norms[number].offset
 
 
-def init_mlp(rng: np.random.Generator, sizes: tuple[int, ...], layer_norm: bool = False) -> Mlp:
+def init_mlp(
+    rng: np.random.Generator, sizes: tuple[int, ...], layer_norm: bool = False, activation: Activation = RELU
+) -> Mlp:
     """Weights and biases uniform in ±1/√inputs, as PyTorch's layers begin (so do TD3's and SAC's authors')."""
 
     def uniform(inputs: int, *shape: int) -> jax.Array:
         return jnp.asarray(rng.uniform(-1.0, 1.0, shape) / np.sqrt(inputs), jnp.float32)
 
     layers = (Dense(uniform(n, n, m), uniform(n, m)) for n, m in pairwise(sizes))
-    return Mlp(tuple(layers), init_norms(sizes[1:-1]) if layer_norm else ())
+    return Mlp(tuple(layers), init_norms(sizes[1:-1]) if layer_norm else (), activation)
 
 
 def mlp(params: Mlp, x: jax.Array) -> jax.Array:
     """The last layer's values for a batch: (batch, inputs) → (batch, outputs)."""
     for i, layer in enumerate(params.layers[:-1]):
-        x = jax.nn.relu(normalise(params.norms, i, dense(layer, x)))
+        x = params.activation(normalise(params.norms, i, dense(layer, x)))
     return dense(params.layers[-1], x)
 
 
-def init_choices(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]) -> Choices:
+def init_choices(
+    rng: np.random.Generator, space: Space, hidden: tuple[int, ...], activation: Activation = RELU
+) -> Choices:
     """Q for discrete actions; its last layer is not scaled (the authors' code)."""
     assert space.choices is not None
     convolutions, features = [], space.observation
@@ -193,7 +211,7 @@ def init_choices(rng: np.random.Generator, space: Space, hidden: tuple[int, ...]
             channels, sides = outputs, [(side - kernel) // stride + 1 for side in sides]
         features = channels * sides[0] * sides[1]
     layers = init_layers(rng, (features, *hidden), (*hidden, space.choices), last=1.0)
-    return Choices(tuple(convolutions), tuple(layers))
+    return Choices(tuple(convolutions), tuple(layers), activation)
 
 
 def choices(params: Choices, space: Space, observation: jax.Array) -> jax.Array:
@@ -211,7 +229,7 @@ def choices(params: Choices, space: Space, observation: jax.Array) -> jax.Array:
             x = jax.nn.relu(convolve(layer, x, kernel, rest))
         x = x.reshape(len(x), -1)
     for layer in params.layers[:-1]:
-        x = jax.nn.relu(dense(layer, x))
+        x = params.activation(dense(layer, x))
     return dense(params.layers[-1], x)
 
 

@@ -61,7 +61,7 @@ class Sample(NamedTuple):
 def init(rng: np.random.Generator, design: Design) -> SACLearner:
     """Online networks, targets equal to them, α as set, fresh optimisers."""
     space, hidden = design.space, design.hidden
-    actor = init_mlp(rng, (space.observation, *hidden, 2 * space.action))
+    actor = init_mlp(rng, (space.observation, *hidden, 2 * space.action), activation=design.activation)
     critics = stacked.trained(rng, design)
     log_alpha = jnp.log(jnp.asarray(design.own["alpha"], jnp.float32))
     targets = jax.tree.map(jnp.copy, critics.params)
@@ -228,9 +228,11 @@ SETTINGS = (
         high=1.0,
         varies=True,
     ),
-    Setting("actor_lr", 3e-4, "Learning rate of the actor.", low=0.0, varies=True),
-    Setting("critic_lr", 3e-4, "Learning rate of the critics.", low=0.0, varies=True),
-    Setting("alpha_lr", 3e-4, "Learning rate of the entropy coefficient α; 0: it stays.", low=0.0, varies=True),
+    Setting("actor_lr", 3e-4, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+    Setting("critic_lr", 3e-4, "Learning rate of the critics.", low=0.0, varies=True, rate=True),
+    Setting(
+        "alpha_lr", 3e-4, "Learning rate of the entropy coefficient α; 0: it stays.", low=0.0, varies=True, rate=True
+    ),
     Setting("alpha", 1.0, "The entropy coefficient α at the start.", low=1e-8),
     Setting("target_entropy", -1.0, "The entropy that α is learned for, per number of an action.", varies=True),
     *stacked.SETTINGS,

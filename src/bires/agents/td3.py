@@ -39,7 +39,7 @@ class TD3Learner(NamedTuple):
 def init(rng: np.random.Generator, design: Design) -> TD3Learner:
     """Online networks, targets equal to them, fresh optimisers."""
     space, hidden = design.space, design.hidden
-    actor = init_mlp(rng, (space.observation, *hidden, space.action))
+    actor = init_mlp(rng, (space.observation, *hidden, space.action), activation=design.activation)
     critics = stacked.trained(rng, design)
     target_actor, target_critics = (jax.tree.map(jnp.copy, online) for online in (actor, critics.params))
     return TD3Learner(actor, critics, target_actor, target_critics, optimisers.init(actor))
@@ -184,8 +184,8 @@ SETTINGS = (
         high=1.0,
         varies=True,
     ),
-    Setting("actor_lr", 3e-4, "Learning rate of the actor.", low=0.0, varies=True),
-    Setting("critic_lr", 3e-4, "Learning rate of the critics.", low=0.0, varies=True),
+    Setting("actor_lr", 3e-4, "Learning rate of the actor.", low=0.0, varies=True, rate=True),
+    Setting("critic_lr", 3e-4, "Learning rate of the critics.", low=0.0, varies=True, rate=True),
     Setting("noise", 0.1, "σ of the Gaussian exploration noise.", low=0.0, varies=True),
     Setting("smoothing", 0.2, "σ of the noise on next actions.", low=0.0, varies=True),
     Setting("smoothing_clip", 0.5, "Noise on next actions is clipped to ± this.", low=0.0, varies=True),

@@ -196,7 +196,7 @@ def distinct_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
         title = printable(group[0].config.task)
         for name in (name for name in mine if name not in pooled(group[0])):
             if any(name in theirs and theirs[name] != mine[name] for theirs in twins):
-                title += printable(f", {name}={mine[name]}")
+                title += printable(f", {name}={'none' if mine[name] == [] else mine[name]}")
                 twins = [theirs for theirs in twins if theirs.get(name) == mine[name]]
         titles.append(title)
     again = Counter(titles)

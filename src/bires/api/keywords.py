@@ -38,6 +38,8 @@ class RunSettings(TypedDict, total=False):
     update_every: Whole
     update_times: Whole
     hidden: Iterable[int] | int
+    lr_end: Numbers
+    lr_until: Numbers
     protocol: Literal["modern", "paper"]
     log_every: Whole
     env_kwargs: Mapping[str, Any]
@@ -49,6 +51,7 @@ class RunSettings(TypedDict, total=False):
 class Settings(RunSettings, total=False):
     """Those of the package's agents, planners and families of environments, too."""
 
+    activation: Literal["relu", "leaky_relu", "elu", "gelu", "silu", "tanh"]
     actor_lr: Numbers
     alpha: float
     alpha_lr: Numbers

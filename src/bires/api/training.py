@@ -54,6 +54,8 @@ def train(
     update_every: Whole | None = None,
     update_times: Whole | None = None,
     hidden: Iterable[int] | int | None = None,
+    lr_end: Numbers | None = None,
+    lr_until: Numbers | None = None,
     protocol: Literal["modern", "paper"] | None = None,
     log_every: Whole | None = None,
     env_kwargs: Mapping[str, Any] | None = None,

@@ -53,7 +53,10 @@ GROUPS = {
     ),
     "agent": Group(
         "How members learn. Where several values are accepted, they make a grid, too.",
-        ("hidden", "batch", "replay", "update_every", "update_times", "reward_scale", "normalise_observations"),
+        (
+            *("hidden", "lr_end", "lr_until", "batch", "replay", "update_every", "update_times"),
+            *("reward_scale", "normalise_observations"),
+        ),
     ),
     "planning": Group("What planners imagine. Without a planner nothing here has an effect.", ()),
     "environment": Group("The task's simulator.", ("protocol", "disturb", "env_kwargs")),

@@ -12,7 +12,7 @@ import numpy as np
 
 from bires import rules
 from bires.agents import registry
-from bires.agents.base import ETA_USED, Agent, Design, EtaSchedule, Hyper, Learner
+from bires.agents.base import ETA_USED, LR_SHARE, Agent, Design, Hyper, Learner, Schedule
 from bires.agents.normalising import normalised
 from bires.errors import UserError
 from bires.machine.blas import one_thread
@@ -25,7 +25,7 @@ from bires.population.sizes import require_room
 from bires.population.streams import MODEL
 from bires.rules import Needs
 from bires.settings.config import Config
-from bires.settings.grid import ETAS, Member
+from bires.settings.grid import ETAS, RATES, Member
 from bires.types import Space
 
 
@@ -35,15 +35,18 @@ def hypers(program: Program, members: Sequence[Member]) -> Hyper:
     def column(values: Iterable[float | None]) -> jax.Array:
         return jnp.asarray([value or 0.0 for value in values], jnp.float32)
 
+    def schedule(names: Sequence[str]) -> Schedule | None:
+        moves = names[0] in members[0].schedule
+        return Schedule(*(column(member.schedule[name] for member in members) for name in names)) if moves else None
+
     return Hyper(
         rule=rules.stack((rules.get(member.rule) for member in members), program.needs),
         eta=column(member.eta for member in members),
         gamma=column(member.gamma for member in members),
         own={name: column(member.own[name] for member in members) for name in members[0].own},
         planning=numbers_of(program.planning, members) if program.planning else None,
-        schedule=EtaSchedule(*(column(member.schedule[name] for member in members) for name in ETAS[1:]))
-        if members[0].schedule
-        else None,
+        schedule=schedule(ETAS[1:]),
+        rates=schedule(RATES),
     )
 
 
@@ -95,6 +98,8 @@ class Program:
     """Whether learners keep the moments of their observations."""
     needs: Needs | None = None
     """What the rules of all members read and do."""
+    rates: tuple[str, ...] = ()
+    """The learning rates that move."""
 
     @property
     def oracle(self) -> bool:
@@ -134,10 +139,12 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
             )
         scale = replace(SCALES[config.own["model_scale"]], gaussian=config.own["model_noise"] == "gaussian")
         learning = Learning(space, scale, config.own["ensemble"], max(config.own["horizon"]), start)
-    moves = members[0].schedule or any(rules.get(member.rule).adaptive for member in members)
+    moving = members[0].schedule
+    moves = "eta_end" in moving or any(rules.get(member.rule).adaptive for member in members)
+    rates = config.agent.rates if "lr_end" in moving else ()
     return Program(
         agent,
-        (*config.agent.metrics, *([ETA_USED] if moves else [])),
+        (*config.agent.metrics, *([ETA_USED] if moves else []), *([LR_SHARE] if rates else [])),
         space,
         config.batch,
         capacity,
@@ -148,6 +155,7 @@ def make_program(config: Config, members: Sequence[Member], space: Space, capaci
         learning,
         config.normalise_observations,
         rules_needs(members),
+        rates,
     )
 
 

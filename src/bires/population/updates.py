@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bires.agents.base import ETA_USED, Hyper, Learner
+from bires.agents.base import ETA_USED, LR_SHARE, Hyper, Learner
 from bires.machine.branching import Due, when
 from bires.planning import fitting, recipe
 from bires.planning.base import Imagined
@@ -42,6 +43,10 @@ def improve(
         key = update_key(key, turn)
         if hyper.schedule is not None:
             hyper = hyper._replace(eta=hyper.schedule.at(hyper.eta, clock, program.warmup))
+        said = {ETA_USED: hyper.eta}
+        if hyper.rates is not None:
+            said[LR_SHARE] = hyper.rates.left(clock, program.warmup)
+            hyper = slowed(hyper, said[LR_SHARE], program.rates)
         batch = replay.sample(program.space, step_keys(key, clock)[0], storage, clock, program.batch)
         agent, drawn = program.agent, stream(key, UPDATE, clock)
         if program.planning is None:
@@ -61,7 +66,7 @@ def improve(
             planning = replace(program.planning, key=drawn)
             learner, seen, reported = recipe.update(planning, learner, hyper, batch, imagined, alive, due)
             more = [reported[name] for name in program.planning_sums]
-        said = {ETA_USED: hyper.eta, **seen.metrics}
+        said |= seen.metrics
         told = [said[name] for name in program.metrics]
         return learner, seen.alive, jnp.where(seen.alive, jnp.stack([jnp.ones(()), *told, *more]), 0.0)
 
@@ -69,6 +74,11 @@ def improve(
         state.key, state.storage, state.learner, hyper, state.alive, state.model, imagined
     )
     return noticed(state, alive, clock)._replace(learner=learner, sums=state.sums + sums)
+
+
+def slowed(hyper: Hyper, left: jax.Array, rates: Sequence[str]) -> Hyper:
+    """The numbers of a member of whose learning rates a share is ``left``."""
+    return hyper._replace(own={name: left * value if name in rates else value for name, value in hyper.own.items()})
 
 
 def delayed_due(program: Program, clock: jax.Array, turn: jax.Array | int) -> Due:

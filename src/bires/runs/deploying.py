@@ -1,7 +1,7 @@
 """Policies that leave: a network with its scales, in a safetensors file that NumPy alone can read, or as ONNX.
 
 x = clip((observation − mean) / std, −limit, limit)
-x = relu(x) · weight.i + bias.i           (without relu before the first layer)
+x = hidden(x) · weight.i + bias.i         (without the activation before the first layer)
 action = clip(tanh(x) · scale + shift, low, high),   or   argmax x + start
 """
 
@@ -18,12 +18,15 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialized
 
+from bires.agents.activations import RELU
 from bires.agents.networks import Dense
 from bires.agents.normalising import EPSILON, LIMIT, Normalised
 from bires.envs.adapter import Environment, scale_of
 from bires.errors import UserError
+from bires.runs.activations import ELSEWHERE, Elsewhere
 
-FORMAT = "1"
+FORMAT, FORMAT_NAMED = "1", "2"
+"""Of a policy with ReLU, and of one that names another activation; who reads only the first refuses the second."""
 TRIED, CLOSE = 64, 1e-3
 """Observations for which a saved network must act as the policy does; how nearly."""
 
@@ -35,11 +38,16 @@ class Deployed:
     arrays: dict[str, np.ndarray]
     about: dict[str, str]
     """Text: format, task, id, algorithm, member, seed, step, actions (continuous or discrete), layers, start (the first
-    choice's number)."""
+    choice's number); activation, where it is not ReLU."""
 
     @property
     def layers(self) -> int:
         return int(self.about["layers"])
+
+    @property
+    def hidden(self) -> Elsewhere:
+        """The activation of hidden layers."""
+        return ELSEWHERE[self.about.get("activation", RELU.name)]
 
     @np.errstate(over="ignore", invalid="ignore")  # in the network of a member that has diverged
     def act(self, observation: np.ndarray) -> np.ndarray:
@@ -47,7 +55,7 @@ class Deployed:
         p, x = self.arrays, observation
         x = np.clip((x - p["mean"]) / p["std"], -p["limit"], p["limit"])
         for i in range(self.layers):
-            x = (np.maximum(x, 0) if i else x) @ p[f"weight.{i}"] + p[f"bias.{i}"]
+            x = (self.hidden.compute(x) if i else x) @ p[f"weight.{i}"] + p[f"bias.{i}"]
         if self.about["actions"] == "discrete":
             return np.asarray(np.argmax(x, -1) + int(self.about["start"]))
         return np.asarray(np.clip(np.tanh(x) * p["scale"] + p["shift"], p["low"], p["high"]))
@@ -70,10 +78,15 @@ def deployed(
     arrays |= {f"weight.{last}": layers[-1].weight[:, :outputs], f"bias.{last}": layers[-1].bias[:outputs]}
     made = Deployed(
         {name: np.ascontiguousarray(x, np.float32) for name, x in (arrays | scales(learner, environment)).items()},
-        about | {"format": FORMAT, "layers": str(len(layers)), **kind_of(environment)},
+        about | format_of(network) | {"layers": str(len(layers)), **kind_of(environment)},
     )
     require_same_actions(made, act, space.observation)
     return made
+
+
+def format_of(network: Any) -> dict[str, str]:
+    name = getattr(network, "activation", RELU).name
+    return {"format": FORMAT} if name == RELU.name else {"format": FORMAT_NAMED, "activation": name}
 
 
 def kind_of(environment: Environment) -> dict[str, str]:
@@ -106,7 +119,7 @@ def require_same_actions(made: Deployed, act: Callable[[np.ndarray], np.ndarray]
     if same.mean() < 0.95:  # two choices may be equally good
         raise UserError(
             f"The policy of {made.about['algorithm']} is more than its network, and cannot be saved; "
-            "only policies that are tanh or argmax of a network with ReLU can."
+            "only policies that are tanh or argmax of a network of the package's kinds can."
         )
 
 
@@ -136,7 +149,10 @@ def read(path: Path) -> Deployed:
         opened: Any = safe_open(path, "numpy")  # type: ignore[no-untyped-call]
         with opened as file:
             made = Deployed({name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {})  # noqa: SIM118
-        if made.about.get("format") != FORMAT or made.arrays["mean"].size != made.arrays["weight.0"].shape[0]:
+        if (
+            made.about.get("format") not in (FORMAT, FORMAT_NAMED)
+            or made.arrays["mean"].size != made.arrays["weight.0"].shape[0]
+        ):
             raise ValueError("it holds something else")
         made.act(made.arrays["mean"])
     except (OSError, SafetensorError, ValueError, KeyError) as error:
@@ -154,6 +170,7 @@ def onnx_bytes(made: Deployed) -> bytes:
         raise UserError("A policy as .onnx needs a package: `pip install 'bires[onnx]'`.") from error
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
     arrays = made.arrays | {"minus_limit": -made.arrays["limit"]}
+    arrays |= {name: np.asarray(number, np.float32) for name, number in made.hidden.constants.items()}
     nodes: list[Any] = []
 
     def node(kind: str, *inputs: str, **attributes: Any) -> str:
@@ -163,7 +180,7 @@ def onnx_bytes(made: Deployed) -> bytes:
     x = node("Div", node("Sub", "observation", "mean"), "std")
     x = node("Max", node("Min", x, "limit"), "minus_limit")
     for i in range(made.layers):
-        x = node("Gemm", node("Relu", x) if i else x, f"weight.{i}", f"bias.{i}")
+        x = node("Gemm", made.hidden.nodes(node, x) if i else x, f"weight.{i}", f"bias.{i}")
     discrete, batch = made.about["actions"] == "discrete", "batch"
     if discrete:
         arrays["start"] = np.array(int(made.about["start"]), np.int64)

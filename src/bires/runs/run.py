@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TYPES = {
     **dict.fromkeys(("member", "seed", "step", "episodes", "updates"), int),
     **dict.fromkeys(("task", "algorithm", "rule", "planner", "status"), str),
-    **dict.fromkeys(("eta", "eta_end", "eta_until", "gamma", "diverged_at", "stopped_at"), float),
+    **dict.fromkeys(("eta", "eta_end", "eta_until", "lr_end", "lr_until", "gamma", "diverged_at", "stopped_at"), float),
 }
 """What the columns of a run's files are, whatever their values."""
 AFTERWARDS = ("status", "diverged_at", "stopped_at")

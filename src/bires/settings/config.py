@@ -82,6 +82,10 @@ class Config:
     """Updates made each time, every one on a batch of its own: 4 is a replay ratio of 4."""
     hidden: tuple[Whole, ...] = VALUES_BY_AGENT
     """Hidden layers of the networks (after the convolutions, for pixels)."""
+    lr_end: tuple[float, ...] = ()
+    """The share of every learning rate from step `lr_until` on: it falls there in a line; not given: they stay."""
+    lr_until: tuple[Whole, ...] = ()
+    """The step at which learning rates reach `lr_end`."""
     protocol: Literal["modern", "paper"] = "modern"
     """`modern` bootstraps through time limits and scales actions; `paper` does neither, as its code did."""
     disturb: Number = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 TASK, DEVICE, VIDEO, QUIET = "task", "device", "video", "quiet"
-NETWORK, SAVING, PROJECT, STACK, ON_POLICY, SCHEDULE = "network", "saving", "project", "stack", "on_policy", "schedule"
+NETWORK, SAVING, PROJECT, STACK, ON_POLICY = "network", "saving", "project", "stack", "on_policy"
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("learning_rate", "lr"), ("critic_lr", "actor_lr")),
     **dict.fromkeys(("q_lr", "critic_learning_rate"), ("critic_lr",)),
@@ -39,16 +39,17 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("output", "output_dir", "save_path"), ("out",)),
     **dict.fromkeys(("device", "cuda"), (DEVICE,)),
     **dict.fromkeys(("capture_video", "render"), (VIDEO,)),
-    **dict.fromkeys(("lr_schedule", "learning_rate_schedule"), (SCHEDULE,)),
+    **dict.fromkeys(("lr_schedule", "learning_rate_schedule", "lr_decay", "anneal_lr"), ("lr_end", "lr_until")),
     **dict.fromkeys(("verbose", "verbosity", "progress_bar", "silent"), (QUIET,)),
     **dict.fromkeys(("exp_name", "run_name"), ("out",)),
     **dict.fromkeys(("gradient_steps", "utd", "utd_ratio", "replay_ratio", "updates_per_step"), ("update_times",)),
-    **dict.fromkeys(("policy", "policy_kwargs", "policy_type", "activation", "activation_fn"), (NETWORK,)),
+    **dict.fromkeys(("activation_fn", "activation_function"), ("activation",)),
+    **dict.fromkeys(("policy", "policy_kwargs", "policy_type"), (NETWORK,)),
     **dict.fromkeys(("save_model", "upload_model"), (SAVING,)),
     **dict.fromkeys(("wandb_project", "wandb_project_name", "wandb_entity"), (PROJECT,)),
     **dict.fromkeys(("frame_stack", "n_stack"), (STACK,)),
     **dict.fromkeys(("n_steps", "num_steps", "n_epochs", "update_epochs", "num_minibatches"), (ON_POLICY,)),
-    **dict.fromkeys(("gae_lambda", "clip_range", "clip_coef", "vf_coef", "target_kl", "anneal_lr"), (ON_POLICY,)),
+    **dict.fromkeys(("gae_lambda", "clip_range", "clip_coef", "vf_coef", "target_kl"), (ON_POLICY,)),
     "target_network_frequency": ("target_every",),
     "target_update_interval": ("target_every",),
     "normalize_observations": ("normalise_observations",),
@@ -58,12 +59,11 @@ INSTEAD = {
     TASK: "the task comes first, without a name, as in `bires train CartPole-v1`",
     DEVICE: "an accelerator is used where JAX finds one; the environment variable JAX_PLATFORMS=cpu says otherwise",
     QUIET: "progress is shown as it is; --quiet prints nothing",
-    NETWORK: "networks have layers of --hidden units with ReLU, after convolutions where pixels are seen",
+    NETWORK: "networks have layers of --hidden units with --activation, after convolutions where pixels are seen",
     SAVING: "a run keeps its policies: `run.policy(0).save(…)` in Python, `bires export RUN --to hub`",
     PROJECT: "--log wandb goes where the environment variables of W&B say, such as WANDB_PROJECT",
     STACK: "Atari's frames are stacked by 4; for other tasks name a function that wraps yours, MODULE:FUNCTION",
     ON_POLICY: "it belongs to on-policy agents such as PPO; here are off-policy ones, see `bires list algorithms`",
-    SCHEDULE: "learning rates stay as they are; η and ε may move (--eta-end, --epsilon-end)",
     VIDEO: "`bires play RUN --video out.mp4` films a trained member",
 }
 """What to do, where that is no other setting."""

@@ -34,7 +34,7 @@ class Member:
     planning: Mapping[str, Any] = field(default_factory=dict)
     """The planner's numbers; None for those that it does not use."""
     schedule: Mapping[str, Any] = field(default_factory=dict)
-    """Where η goes, `eta_end` and `eta_until`; empty in a population whose η stay."""
+    """Where η and the learning rates go: `eta_end` and `eta_until`, `lr_end` and `lr_until`; those that move."""
 
     @property
     def label(self) -> str:
@@ -77,7 +77,9 @@ def require_few(config: Config) -> None:
 
 
 ETAS = ("eta", "eta_end", "eta_until")
-CROSSED = ("algorithm", "rule", "planner", *ETAS, "seed", "gamma")
+RATES = ("lr_end", "lr_until")
+"""Where learning rates go; not given: they stay."""
+CROSSED = ("algorithm", "rule", "planner", *ETAS, "seed", "gamma", *RATES)
 """Settings of every run whose several values make members."""
 
 
@@ -122,7 +124,9 @@ def combinations(config: Config) -> list[Member]:
     """Every combination of the lists."""
     kinds = dict.fromkeys(kind for name in config.algorithm for kind in kinds_of(config, registry.algorithm(name)))
     varying, planned = config.agent.varying, config.planned
-    rows = product(kinds, config.gamma, *(config.own[name] for name in varying), config.seed)
+    slowing = RATES if config.lr_end else ()
+    slowed = product(*(getattr(config, name) for name in slowing))
+    rows = product(kinds, config.gamma, *(config.own[name] for name in varying), slowed, config.seed)
     return [
         Member(
             index,
@@ -134,9 +138,9 @@ def combinations(config: Config) -> list[Member]:
             dict(zip(varying, own, strict=True)),
             kind.planner,
             dict(zip(planned, kind.planning, strict=True)),
-            dict(zip(ETAS[1:], kind.schedule, strict=False)),
+            dict(zip(ETAS[1:], kind.schedule, strict=False)) | dict(zip(slowing, slower, strict=True)),
         )
-        for index, (kind, gamma, *own, seed) in enumerate(rows)
+        for index, (kind, gamma, *own, slower, seed) in enumerate(rows)
     ]
 
 

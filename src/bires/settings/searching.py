@@ -124,6 +124,8 @@ def alone(config: Config, trial: Trial) -> Config:
             eta=eta,
             eta_end=single_value(config.eta_end, row.get("eta_end")),
             eta_until=single_value(config.eta_until, row.get("eta_until")),
+            lr_end=single_value(config.lr_end, row.get("lr_end")),
+            lr_until=single_value(config.lr_until, row.get("lr_until")),
             gamma=(row["gamma"],),
             own=single(config, own),
             seed=fresh_seeds(config.seed),

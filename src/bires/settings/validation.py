@@ -26,6 +26,11 @@ COUNTS = (
 )
 
 
+MAY_BE_NONE = ("rule", "planner", "eta_end", "eta_until", "lr_end", "lr_until")
+LEAST_SHARE = 0.01
+"""Of a learning rate; what is smaller is one itself, most likely."""
+
+
 class Bounds(NamedTuple):
     """The numbers that a setting of `Config` may have."""
 
@@ -37,6 +42,7 @@ class Bounds(NamedTuple):
 BOUNDS: dict[str, Bounds] = {
     "eta": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient; the paper uses 0.05"),
     "eta_end": Bounds(0.0, 1.0, "0 is no forward term, 1 the full residual gradient"),
+    "lr_end": Bounds(0.0, 1.0, "a share of every learning rate: 0.1 is a tenth of it"),
     "gamma": Bounds(0.0, 1.0, "the paper uses 0.99"),
     "disturb": Bounds(0.0, hint="actions lie in [-1, 1]; 0 is a world without noise"),
     "seed": Bounds(0, 2**32 - 1),
@@ -58,7 +64,9 @@ def validate(config: Config) -> None:
         planners.planner(planned)
     require_finite(config)
     require_within("eta", config.eta)
-    require_schedule(config)
+    require_schedule(config, "eta", "η moves")
+    require_schedule(config, "lr", "learning rates move")
+    require_rates(config)
     require_within("gamma", config.gamma)
     require_within("disturb", (config.disturb,))
     require_counts(config)
@@ -85,7 +93,7 @@ def require_count(name: str, value: int, most: int) -> None:
 def require_finite(config: Config) -> None:
     for item in fields(config):
         value = getattr(config, item.name)
-        if isinstance(value, tuple) and not value and item.name not in ("rule", "planner", "eta_end", "eta_until"):
+        if isinstance(value, tuple) and not value and item.name not in MAY_BE_NONE:
             raise UserError(f"{flag(item.name)} was given no value; give one or more.")
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, float) and not math.isfinite(number):
@@ -99,19 +107,37 @@ def require_within(name: str, values: Sequence[float]) -> None:
             raise UserError(f"{flag(name)} was given {value:g}; accepted: {accepted(float, low, high)} ({hint}).")
 
 
-def require_schedule(config: Config) -> None:
-    """Refuses half a schedule of η, and one that ends before it begins."""
-    require_within("eta_end", config.eta_end)
-    if bool(config.eta_end) != bool(config.eta_until):
-        given, missing = ("eta_end", "eta_until 100000") if config.eta_end else ("eta_until", "eta_end 0")
+def require_schedule(config: Config, name: str, moves: str) -> None:
+    """Refuses half a schedule, and one that ends before it begins."""
+    end, until = f"{name}_end", f"{name}_until"
+    ends, steps = getattr(config, end), getattr(config, until)
+    require_within(end, ends)
+    if bool(ends) != bool(steps):
+        given, missing = (end, f"{until} 100000") if ends else (until, f"{end} 0")
         raise UserError(
-            f"{flag(given)} was given alone; η moves to --eta-end at step --eta-until. Add {flag(missing)}."
+            f"{flag(given)} was given alone; {moves} to {flag(end)} at step {flag(until)}. Add {flag(missing)}."
         )
-    for step in config.eta_until:
+    for step in steps:
         if not config.warmup < step < LARGEST:
             raise UserError(
-                f"--eta-until was given {shown(step)}; accepted: steps after the warm-up, from {config.warmup + 1}."
+                f"{flag(until)} was given {shown(step)}; accepted: steps after the warm-up, from {config.warmup + 1}."
             )
+
+
+def require_rates(config: Config) -> None:
+    """Refuses learning rates where shares of them are meant, and an agent none of whose numbers is one that moves."""
+    for share in config.lr_end:
+        if 0 < share < LEAST_SHARE:
+            raise UserError(
+                f"--lr-end was given {share:g}; accepted: 0, and numbers from {LEAST_SHARE} to 1 "
+                f"({BOUNDS['lr_end'].hint})."
+            )
+    agent = config.agent
+    if config.lr_end and (not agent.rates or set(agent.rates) - set(agent.varying)):
+        raise UserError(
+            f"--lr-end was given, but {agent.title} has no learning rates that can move: those are settings of an "
+            "agent with rate=True and varies=True. Leave it out."
+        )
 
 
 def require_agent(config: Config) -> None:

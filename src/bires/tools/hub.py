@@ -18,6 +18,7 @@ from bires.analysis.intervals import Estimate, estimate
 from bires.analysis.labels import labelled
 from bires.errors import UserError
 from bires.machine.terminal import counted, printable
+from bires.runs.activations import ELSEWHERE
 from bires.runs.folder import write_whole
 from bires.runs.run import Run
 from bires.runs.trust import resume_command
@@ -35,15 +36,15 @@ data = np.fromfile("policy.safetensors", np.uint8).tobytes()
 size = 8 + int.from_bytes(data[:8], "little")
 about = (header := json.loads(data[8:size])).pop("__metadata__")
 p = {k: np.frombuffer(data[size:][slice(*v["data_offsets"])], "<f4").reshape(v["shape"]) for k, v in header.items()}
-start = int(about["start"])
+start, hidden = int(about["start"]), {"relu": lambda x: np.maximum(x, 0)}[about.get("activation", "relu")]
 
 def act(observation):
     x = np.clip((observation - p["mean"]) / p["std"], -p["limit"], p["limit"])
     for i in range(int(about["layers"])):
-        x = (np.maximum(x, 0) if i else x) @ p[f"weight.{i}"] + p[f"bias.{i}"]
+        x = (hidden(x) if i else x) @ p[f"weight.{i}"] + p[f"bias.{i}"]
     return np.clip(np.tanh(x) * p["scale"] + p["shift"], p["low"], p["high"]) if "low" in p else x.argmax(-1) + start
 """
-"""Acts by a saved policy, with NumPy alone."""
+"""Acts by a saved policy with ReLU, with NumPy alone."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Card:
     """Final return of its kind: mean over the seeds."""
     seeds: int
     files: tuple[str, ...]
+    activation: str
+    """Of the policy's hidden layers."""
 
 
 def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lambda text: None) -> Path:
@@ -68,7 +71,7 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
     policy = run.policy(member)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        step = int(policy.network().about["step"])
+        about = policy.network().about
         policy.save(out / "policy.safetensors")
         if importlib.util.find_spec("onnx") is not None:
             policy.save(out / "policy.onnx")
@@ -91,7 +94,8 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
     final = estimate(statistics.mean, scores.final(kind)[:, None])
     there = ("policy.safetensors", "policy.onnx", "curves.png", *COPIED, filmed or "")
     files = tuple(name for name in there if name and (out / name).exists())
-    found = Card(run, member, step, rows[-1], label, final, len(kind.returns), files)
+    used = about.get("activation", "relu")
+    found = Card(run, member, int(about["step"]), rows[-1], label, final, len(kind.returns), files, used)
     write_whole(out / "README.md", card(found))
     return out
 
@@ -105,10 +109,15 @@ def longer(run: Run) -> bool:
         return False
 
 
+def loader(activation: str) -> str:
+    """`LOADER` for a policy with an activation function."""
+    return LOADER.replace(f'"relu": {ELSEWHERE["relu"].text}', f'"{activation}": {ELSEWHERE[activation].text}')
+
+
 def settings_of(run: Run, member: Member) -> dict[str, Any]:
     """One member's values of all settings that it uses."""
     own, shared = member.row(), configs.to_json(run.config)
-    unused = {"tuning", *grid.ETAS} - own.keys() | {name for name, value in own.items() if value is None}
+    unused = {"tuning", *grid.ETAS, *grid.RATES} - own.keys() | {name for name, value in own.items() if value is None}
     if member.planner is None:
         unused |= {one.name for one in run.config.planner_settings}
     return {name: own.get(name, value) for name, value in shared.items() if name not in unused}
@@ -166,7 +175,7 @@ def card(found: Card) -> str:
         *(f"{one}\n" for one in pictures),
         "## Use it\n",
         "With NumPy alone; observations are flat vectors, actions are what the environment's `step` takes:\n",
-        f"```python\n{LOADER}```\n",
+        f"```python\n{loader(found.activation)}```\n",
         *(
             ["`policy.onnx` has the input `observation` and the output `action`.\n"]
             if "policy.onnx" in found.files
