@@ -123,6 +123,24 @@ def test_settings_that_nothing_reads_are_warned_of(settings, idle):
         assert "so it does nothing" in text
 
 
+@pytest.mark.parametrize(
+    ("task", "settings", "said"),
+    [
+        ("CartPole-v1", {}, []),
+        ("CartPole-v1", {"steps": 4_000}, ["--epsilon-steps 1000"]),
+        ("CartPole-v1", {"steps": 4_000, "epsilon_steps": (1_000, 2_000)}, []),
+        ("Breakout", {}, []),
+        ("Breakout", {"steps": 100_000}, ["--epsilon-steps 25000", "--optimiser adam"]),
+        ("Breakout", {"steps": 100_000, "optimiser": "adam", "epsilon_steps": 1e4, "warmup": 1_000}, []),
+        ("MinAtar/Breakout", {}, []),
+    ],
+)
+def test_schedules_of_longer_runs_are_warned_of(task, settings, said):
+    found = [*doubts(make_config(task, {"algorithm": "dqn", **settings}))]
+    assert len(found) == len(said)
+    assert all(words in text for text, words in zip(found, said, strict=True))
+
+
 def test_a_finished_run_is_shown_where_nothing_can_be_written(copied):
     run = copied()
     for name in ("curves.png", "summary.json"):  # as on a read-only disk, also for root

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bires import rules
 from bires.agents import registry
+from bires.envs.families import is_atari
 from bires.planning import mve
 from bires.planning import registry as planners
 from bires.planning.base import PlannerSpec
@@ -20,6 +21,8 @@ LEARNED = ("model_scale", "model_noise", "ensemble")
 """Settings of learned models."""
 FORWARD = ("forward_successor", "fresh_action")
 """Settings of the forward term."""
+SLOW_ON_ATARI = 1_000_000
+"""Steps in which the paper's RMSProp learns nothing yet (docs/dqn.md)."""
 
 
 def doubts(config: Config) -> Iterator[str]:
@@ -33,12 +36,28 @@ def doubts(config: Config) -> Iterator[str]:
             yield f"{flag(name)} 0 was given: what it is the learning rate of does not learn"
     if 0.0 in several(config.own.get("tau", ())):
         yield "--tau 0 was given: target networks stay as they began"
+    yield from doubts_of_games(config)
     known = [registry.algorithm(name) for name in config.algorithm]
     named = map(planners.named, config.planner or [one.planner for one in known])
     specs = [planners.planner(name) for name in named if name is not None]
     real = [rules.get(name) for name in config.rule or [one.rule for one in known]]
     yield from doubts_of_rules(config, real, [rules.get(spec.rule) for spec in specs if spec.rule])
     yield from doubts_of_planners(config, specs)
+
+
+def doubts_of_games(config: Config) -> Iterator[str]:
+    """Schedules and an optimiser that were made for more steps."""
+    slowest = max(several(config.own.get("epsilon_steps", ())), default=0.0)
+    if slowest > 2 * (config.steps - config.warmup):
+        yield (
+            f"ε falls in --epsilon-steps {slowest:,.0f}, of which --steps {config.steps:,} has less than half: most "
+            f"actions stay random; for fewer, type for example --epsilon-steps {max(1, config.steps // 4)}"
+        )
+    if is_atari(config.task) and config.own.get("optimiser") == "rmsprop" and config.steps <= SLOW_ON_ATARI:
+        yield (
+            "--optimiser rmsprop, the paper's and Atari's default, learned nothing on Breakout in 600,000 steps; "
+            "--optimiser adam --critic-lr 1e-4 did in 50,000"
+        )
 
 
 def doubts_of_rules(config: Config, real: Sequence[Rule], imagined: Sequence[Rule]) -> Iterator[str]:
