@@ -21,7 +21,7 @@ from typing import Any
 
 import jax
 
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.machine.hardware import cores
 from bires.machine.terminal import counted
 from bires.settings import config as configs
@@ -155,11 +155,9 @@ SHARE = "Give an --out on storage that all nodes of the cluster share under the 
 def visible(folder: Path) -> Iterator[str]:
     """A mark in the study's folder by which a task knows that it sees the same storage."""
     mark = folder / f".ray-{uuid.uuid4()}"
-    try:
+    with writing_to(folder, SHARE):
         folder.mkdir(parents=True, exist_ok=True)
         mark.touch()
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {folder} ({error.strerror}). {SHARE}") from error
     try:
         yield mark.name
     finally:

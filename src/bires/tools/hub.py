@@ -16,7 +16,7 @@ from bires.analysis.curves import collect
 from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate, estimate
 from bires.analysis.labels import labelled
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.machine.terminal import counted, printable
 from bires.runs.folder import write_whole
 from bires.runs.run import Run
@@ -66,7 +66,7 @@ class Card:
 def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lambda text: None) -> Path:
     """Writes policy, card, curves and, where it can be drawn, a video; ``say`` is told what is missing and why."""
     policy = run.policy(member)
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         step = int(policy.network().about["step"])
         policy.save(out / "policy.safetensors")
@@ -79,8 +79,6 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
         panels = collect([run])
         save_curves(panels, out / "curves.png")
         filmed = film(run, member, out, say)
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
     own = run.evaluations
     rows = list(own.where(own["member"] == member).rows())
     if not rows:

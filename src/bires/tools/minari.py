@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 
 from bires.envs.adapter import Environment
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.runs.folder import commit
 from bires.runs.run import Run
 from bires.settings import grid
@@ -128,10 +128,9 @@ def written_to(out: Path) -> Iterator[None]:
     """Minari's datasets are in this folder, for a while."""
     before = os.environ.get(PLACE)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        os.environ[PLACE] = str(out.resolve())
-        yield
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+        with writing_to(out):
+            out.mkdir(parents=True, exist_ok=True)
+            os.environ[PLACE] = str(out.resolve())
+            yield
     finally:
         os.environ.pop(PLACE, None) if before is None else os.environ.update({PLACE: before})

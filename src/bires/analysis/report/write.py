@@ -20,7 +20,7 @@ from bires.analysis.report.content import About, by_eta, content
 from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
 from bires.analysis.totals import groups
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.runs.folder import cell, write_whole
 
 MANY_KINDS = 4
@@ -42,15 +42,13 @@ def find(panels: Sequence[Panel]) -> Found:
 
 
 def write_found(found: Found, out: Path, about: About) -> list[Path]:
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         earlier = made_in(out) if (out / "report.html").exists() else set()
         written = [page(found, out, about), *tables(found, out, about), *draw(found, out)]
         for stale in earlier.difference(written):  # of an earlier report, of other runs perhaps
             stale.unlink()
         return written
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
 
 
 def made_in(out: Path) -> set[Path]:
