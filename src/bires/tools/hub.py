@@ -114,7 +114,7 @@ def settings_of(run: Run, member: Member) -> dict[str, Any]:
 
 def film(run: Run, member: int, out: Path, say: Callable[[str], object]) -> str | None:
     """A video of one evaluation episode, under the name that hubs show; None where it cannot be drawn."""
-    name = f"replay.{'mp4' if video.has_ffmpeg() else 'gif'}"
+    name = f"replay{video.ending()}"
     try:
         video.play(run, member, 0, out / name)
         return name
