@@ -14,7 +14,7 @@ from bires.agents import registry
 from bires.cli.flags import Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
 from bires.cli.output import NO_DEFAULT, Json, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
-from bires.cli.tools import Check, Doctor, Export, Play
+from bires.cli.tools import Check, Doctor, Evaluate, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.cli.values import arguments_of, refuse_wrong_values
 from bires.errors import UserError, unknown
@@ -38,34 +38,10 @@ class List:
 
     def run(self) -> int:
         from bires.cli.listing import folded, listing, records
-        from bires.machine.terminal import json_line
-        from bires.runs.tables import terminal_width
+        from bires.machine.terminal import json_line, terminal_width
 
         print(json_line(records(self.what)) if self.json else folded(listing(self.what), terminal_width()))
         return 0
-
-
-@dataclass(frozen=True)
-class Evaluate:
-    """Evaluate the members of a run at its newest checkpoint."""
-
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
-    """The folder of a run."""
-    episodes: Whole = 20
-    """Noise-free episodes of each member."""
-    member: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
-    """Only these members."""
-    workers: MaybeWhole = None
-    """Environment processes; 0: none; default: chosen by size."""
-    json: Json = False
-    trust: Trust = False
-
-    def run(self) -> int:
-        from bires.cli.evaluating import evaluate_run
-        from bires.runs.run import Run
-
-        found = Run(self.run_folder, self.trust)
-        return evaluate_run(found, self.episodes, self.member, self.workers, self.json)
 
 
 @dataclass(frozen=True)
