@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from bires.analysis.intervals import Estimate, estimate
 from bires.errors import UserError
 from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.terminal import printable
-from bires.runs.folder import cell, write_whole
+from bires.runs.folder import csv_text, write_whole
 from bires.runs.run import Run
 from bires.runs.tables import Table
 from bires.settings import config as configs
@@ -82,11 +80,8 @@ def column(values: list[Any]) -> np.ndarray:
 
 def write(run: Run) -> Table:
     """The table, also as trials.csv in the run folder."""
-    found, text = table(run), io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.columns)
-    writer.writerows([cell(value) for value in row.values()] for row in found.rows())
-    write_whole(run.path / "trials.csv", text.getvalue())
+    found = table(run)
+    write_whole(run.path / "trials.csv", csv_text([found.columns, *(row.values() for row in found.rows())]))
     return found
 
 
