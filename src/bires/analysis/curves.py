@@ -239,8 +239,12 @@ def precedence(run: Run) -> tuple[int, float, str]:
 
     Not the longest curve: a member that diverged would give way to one that did not.
     """
-    reached = int(max(run.evaluations["step"], default=0))
-    return reached, -timestamp(run.manifest.get("start")), str(run.path.resolve())
+    return last_step(run), -timestamp(run.manifest.get("start")), str(run.path.resolve())
+
+
+def last_step(run: Run) -> int:
+    """The step of its last evaluation."""
+    return int(max(run.evaluations["step"], default=0))
 
 
 def timestamp(text: Any) -> float:

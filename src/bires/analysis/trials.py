@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table as RichTable
 
 from bires.analysis import statistics
-from bires.analysis.intervals import Estimate, estimate
+from bires.analysis.intervals import UNKNOWN, Estimate, estimate
 from bires.errors import UserError
 from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.terminal import printable
@@ -56,7 +56,7 @@ def table(run: Run) -> Table:
     rows: list[dict[str, Any]] = []
     for trial in trials:
         scores = np.array([found[one.member] for one in trial.members if one.member in found])
-        value = estimate(statistics.mean, scores[:, None]) if len(scores) else Estimate(*[float("nan")] * 3)
+        value = estimate(statistics.mean, scores[:, None]) if len(scores) else UNKNOWN
         status = {str(members["status"][one.member]) for one in trial.members}
         own = trial.first.row()
         rows.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bires.analysis.curves import EARLY, Panel, collect, superseded
+from bires.analysis.curves import EARLY, Panel, collect, last_step, superseded
 from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
@@ -89,10 +89,6 @@ def unfinished(panels: Sequence[Panel]) -> str:
         if not run.finished and (last := last_step(run)) < run.config.steps
     ]
     return f"Not finished: {', '.join(halfway)}." if halfway else ""
-
-
-def last_step(run: Run) -> int:
-    return int(max(run.evaluations["step"], default=0))
 
 
 def ended_early(panels: Sequence[Panel]) -> str:

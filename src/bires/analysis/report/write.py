@@ -27,11 +27,6 @@ TABLES = ("summary", "curves", "totals", "claims")
 """Those behind the figures, as CSV files."""
 
 
-def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
-    """All files of a report; the same curves give the same bytes."""
-    return write_found(find(panels), out, about)
-
-
 def find(panels: Sequence[Panel]) -> Found:
     """What a report is made from."""
     if not panels:
@@ -40,6 +35,7 @@ def find(panels: Sequence[Panel]) -> Found:
 
 
 def write_found(found: Found, out: Path, about: About) -> list[Path]:
+    """All files of a report; the same curves give the same bytes."""
     with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         earlier = made_in(out) if (out / "report.html").exists() else set()
