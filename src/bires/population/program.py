@@ -1,4 +1,4 @@
-"""A program: what a population computes, made from its configuration. How it is stepped is `population`'s business."""
+"""A program: what a population computes, made from its configuration. `bires.population.step` steps it."""
 
 from __future__ import annotations
 
