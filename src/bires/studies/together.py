@@ -22,7 +22,7 @@ from typing import Any
 import jax
 
 from bires.errors import UserError
-from bires.machine.processes import launch
+from bires.machine.processes import ending, launch
 from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options
@@ -243,8 +243,7 @@ class PopulationScheduler:
 
     def _lost(self, one: Running, waiting: list[Job]) -> None:
         """A process that ended without a word goes on from its checkpoint, some times."""
-        code, log = one.process.returncode, log_of(one.job.path)
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how, log = ending(one.process), log_of(one.job.path)
         self.losses[one.job.path] += 1
         if self.losses[one.job.path] < RESTARTS:
             self.display.say(f"{one.job.path.name}: its process has ended ({how}); it goes on from its checkpoint")
