@@ -19,8 +19,9 @@ from bires.agents.dqn import ALGORITHMS, make
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import PAPER, RULES
+from bires.settings.keywords import make_config
 from bires.types import Space, Transition
-from tests.helpers import PROBE, arrays, asked, assert_same_moment, contents, values_of
+from tests.helpers import PROBE, arrays, assert_same_moment, straight_and_stopped, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
@@ -223,26 +224,14 @@ def test_rules_solve_the_choice_probe(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, monkeypatch):
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, stepwise):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
-    from bires.settings.keywords import make_config
-    from bires.settings.options import Options, Stopped
-    from bires.training.launch import begin_or_continue
-
     settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
     settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
     config = make_config(task, settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    for moment in (25, 60, 75):
-        with pytest.raises(Stopped):
-            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
-    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
-    updates = arrays(tmp_path / "straight")["state/learner.optimiser.updates"]
+    straight, stopped = straight_and_stopped(config, tmp_path, 25, 60, 75)
+    assert_same_moment(straight, stopped, capacity=50)
+    updates = arrays(straight)["state/learner.optimiser.updates"]
     np.testing.assert_array_equal(updates, np.full(len(updates), -(-(90 - 20) // 3)))
 
 

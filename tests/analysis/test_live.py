@@ -19,9 +19,7 @@ from tests.helpers import TASK, asked, typed
 from tests.synthetic import make_run
 
 
-def test_a_run_that_was_stopped_has_the_curves_of_its_export(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
+def test_a_run_that_was_stopped_has_the_curves_of_its_export(quick, tmp_path, stepwise):
     config = make_config(TASK, {name: value for name, value in quick.items() if name != "quiet"})
     seen: list[int] = []
 

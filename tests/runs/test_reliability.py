@@ -256,10 +256,8 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
         begin_or_continue(config, tmp_path / "never", Options(checkpoint_minutes=0))
 
 
-def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undisturbed, monkeypatch):
+def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undisturbed, stepwise, monkeypatch):
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     monkeypatch.setattr("bires.training.evaluation.LOOK_S", float("inf"))
     config = configured(quick)
     stops, step = [], 0
@@ -452,10 +450,8 @@ def test_members_that_freeze_together_are_recorded_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", ["ddpg", pytest.param("dyna-ddpg", marks=pytest.mark.slow)])
-def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
+def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, stepwise):
     """Checkpoints look for diverged members, too, and come when time has passed."""
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     settings = {"log_every": 1000, "replay": 60, "critic_lr": [1e-3, 1e30], "algorithm": algorithm}
     settings |= {"task": "pendulum-swingup"} if algorithm == "dyna-ddpg" else {}  # it asks the simulator
     for name, minutes in (("once", 1e6), ("often", 1e-9)):

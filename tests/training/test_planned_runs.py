@@ -152,9 +152,7 @@ def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, mon
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
 )
-def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, task, model, algorithm, monkeypatch):
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, stepwise, task, model, algorithm):
     quick.pop("quiet")
     quick |= {"steps": 70, "eval_every": 70, "replay": 40}
     config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
