@@ -21,6 +21,8 @@ from bires.population.evaluation import policy
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Store
 from bires.runs.policies import newest_checkpoint
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
 from bires.training.launch import begin_or_continue
@@ -80,7 +82,12 @@ def values_of(run, observation):
     return np.asarray(policy(plan.program, learner, seen)[1])[:, 0]
 
 
-def straight_and_stopped(config, folder: Path, *looks: int) -> tuple[Path, Path]:
+def configured(quick: dict[str, Any], task: str = TASK, **more: Any) -> Config:
+    """The configuration of a quick run."""
+    return make_config(task, {name: value for name, value in quick.items() if name != "quiet"} | more)
+
+
+def straight_and_stopped(config: Config, folder: Path, *looks: int) -> tuple[Path, Path]:
     """A run that goes straight on, and one that stops after so many looks in all: both have the same tables."""
     straight, stopped, options, polled = folder / "straight", folder / "stopped", Options(workers=0), iter(range(1000))
     begin_or_continue(config, straight, options)

@@ -19,9 +19,8 @@ from bires.agents.dqn import ALGORITHMS, make
 from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import PAPER, RULES
-from bires.settings.keywords import make_config
 from bires.types import Space, Transition
-from tests.helpers import PROBE, arrays, assert_same_moment, straight_and_stopped, values_of
+from tests.helpers import PROBE, arrays, assert_same_moment, configured, straight_and_stopped, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
@@ -226,9 +225,8 @@ def test_rules_solve_the_choice_probe(tmp_path):
 @pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, stepwise):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
-    settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
-    config = make_config(task, settings)
+    quick |= {"update_every": 3, "target_every": 5, "steps": 90}
+    config = configured(quick, task, epsilon_steps=20, critic_lr=[1e-3, 1e-2], eta=[0.05, 1.0], algorithm=DQN)
     straight, stopped = straight_and_stopped(config, tmp_path, 25, 60, 75)
     assert_same_moment(straight, stopped, capacity=50)
     updates = arrays(straight)["state/learner.optimiser.updates"]

@@ -13,7 +13,7 @@ from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.settings.validation import validate
 from bires.training.launch import begin_or_continue
-from tests.helpers import arrays, assert_same_moment, contents
+from tests.helpers import arrays, assert_same_moment, configured, contents
 
 TASK = "tests.envs.test_arguments:bires-test/Far-v0"
 
@@ -46,9 +46,8 @@ def test_moments_do_not_drift_far_from_zero(mean):
 
 @pytest.mark.parametrize("algorithm", ["td3", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_a_stopped_run_keeps_its_moments_bit_for_bit(quick, tmp_path, algorithm):
-    given = {name: value for name, value in quick.items() if name != "quiet"}
-    given |= {"algorithm": algorithm, "normalise_observations": True, "env_kwargs": {"discrete": algorithm == "dqn"}}
-    config = make_config(TASK, given)
+    arguments = {"discrete": algorithm == "dqn"}
+    config = configured(quick, TASK, algorithm=algorithm, normalise_observations=True, env_kwargs=arguments)
     run = begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     looks = iter(range(99))
     with pytest.raises(Stopped):

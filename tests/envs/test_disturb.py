@@ -17,10 +17,9 @@ from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.recipe import recipe
 from bires.rules import RULES
-from bires.settings.keywords import make_config
 from bires.types import Transition
 from tests.agents.test_actor_critics import design_of, hyper_of, learner_of
-from tests.helpers import ddpg_batch, ddpg_learner, straight_and_stopped, typed
+from tests.helpers import configured, ddpg_batch, ddpg_learner, straight_and_stopped, typed
 from tests.planning.test_planning import S1, S2, two_states
 
 WORLD = replace(recipe("reacher-easy", "modern"), disturb=0.5)
@@ -77,9 +76,8 @@ def test_the_oracle_draws_fresh_noise_which_is_the_same_in_the_same_step():
 
 
 def test_a_run_in_a_stochastic_world_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, stepwise):
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | {"disturb": 0.3, "model": "oracle"}
-    settings |= {"algorithm": ["ddpg", "double-res-ddpg"], "planning_eta": [0.2]}
-    config = make_config("Hopper", settings)
+    quick |= {"disturb": 0.3, "model": "oracle", "planning_eta": [0.2]}
+    config = configured(quick, "Hopper", algorithm=["ddpg", "double-res-ddpg"])
     straight_and_stopped(config, tmp_path, 35)
 
 

@@ -9,7 +9,7 @@ import bires
 from bires.envs import minatar
 from bires.envs.recipe import probe, recipe
 from bires.settings.keywords import make_config
-from tests.helpers import straight_and_stopped, typed
+from tests.helpers import configured, straight_and_stopped, typed
 
 pytest.importorskip("minatar")
 
@@ -59,9 +59,8 @@ def test_the_family_has_defaults_of_its_own_and_typed_ones_stand():
 
 
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, stepwise):
-    settings = {k: v for k, v in quick.items() if k not in ("quiet", "hidden")} | {"hidden": (16,), "batch": 8}
-    settings |= {"algorithm": ["dqn", "bi-res-dqn", "qrc-dqn"], "steps": 60, "target_every": 5}
-    config = make_config("MinAtar/Breakout", settings)
+    algorithms = ["dqn", "bi-res-dqn", "qrc-dqn"]
+    config = configured(quick, "MinAtar/Breakout", algorithm=algorithms, hidden=(16,), target_every=5)
     straight_and_stopped(config, tmp_path, 35)
 
 

@@ -24,18 +24,13 @@ from bires.envs.slots import Slots, Start
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
-from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
 from bires.training.launch import CannotGoOn, begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from tests.helpers import QUICK, TASK, arrays, assert_same_moment, assert_same_state, cohorts_of, contents
-
-
-def configured(quick, task=TASK, **more):
-    return make_config(task, {k: v for k, v in quick.items() if k != "quiet"} | more)
+from tests.helpers import QUICK, TASK, arrays, assert_same_moment, assert_same_state, cohorts_of, configured, contents
 
 
 @pytest.fixture(scope="module")

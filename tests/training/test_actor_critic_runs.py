@@ -8,8 +8,7 @@ import pytest
 import bires
 from bires.agents.registry import AGENTS
 from bires.settings.comparison import compared
-from bires.settings.keywords import make_config
-from tests.helpers import arrays, assert_same_moment, straight_and_stopped, typed, values_of
+from tests.helpers import arrays, assert_same_moment, configured, straight_and_stopped, typed, values_of
 
 PROBE = "tests.environments:bires-test/"
 LEARN: dict[str, Any] = {
@@ -57,10 +56,9 @@ def test_the_actor_finds_the_best_action(agent, tmp_path):
 @pytest.mark.parametrize("agent", FIRST)
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, quick, stepwise):
     """Also between an update of the critics and the delayed one of the actor."""
-    settings = {k: v for k, v in quick.items() if k != "quiet"}
-    settings |= {"algorithm": [agent, f"bi-res-{agent}"], "steps": 70, "eta": [0.05, 1.0], "layer_norm": True}
-    settings |= {"update_every": 3, "update_times": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
-    config = make_config("Pendulum-v1", settings)
+    quick |= {"algorithm": [agent, f"bi-res-{agent}"], "steps": 70, "eta": [0.05, 1.0], "layer_norm": True}
+    quick |= {"update_every": 3, "update_times": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
+    config = configured(quick)
     straight, stopped = straight_and_stopped(config, tmp_path, 24, 40, 55)
     assert_same_moment(straight, stopped, capacity=50)
     found = arrays(straight)

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 import bires
-from bires.settings.keywords import make_config
-from tests.helpers import assert_same_moment, straight_and_stopped, values_of
+from tests.helpers import assert_same_moment, configured, straight_and_stopped, values_of
 
 SMALL = {"critic_width": 16, "critics": 2}
 
 
 def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed_and_its_policy_leaves(tmp_path, quick, stepwise):
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | SMALL
-    settings |= {"algorithm": ["crossq", "bi-res-crossq", "qrc-crossq"], "steps": 70, "eta": [0.05], "policy_delay": 2}
-    config = make_config("Pendulum-v1", settings)
+    algorithms = ["crossq", "bi-res-crossq", "qrc-crossq"]
+    config = configured(quick | SMALL, algorithm=algorithms, steps=70, eta=[0.05], policy_delay=2)
     straight, stopped = straight_and_stopped(config, tmp_path, 24, 41)
     assert_same_moment(straight, stopped, capacity=50)
     policy = bires.Run(straight).policy(1)

@@ -20,7 +20,6 @@ from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.settings import grid
 from bires.settings.config import Config
-from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.studies.progress import last_step
 from bires.training.launch import begin_or_continue
@@ -33,6 +32,7 @@ from tests.helpers import (
     assert_same_moment,
     assert_same_state,
     cohorts_of,
+    configured,
     contents,
     doomed,
     typed,
@@ -92,9 +92,7 @@ def test_the_actor_finds_the_best_action(tmp_path):
 
 
 def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick, split):
-    quick.pop("quiet")
-    quick |= {"eval_every": 60}
-    config = make_config(TASK, quick | {"algorithm": MODEL_FREE, "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]})
+    config = configured(quick, eval_every=60, algorithm=MODEL_FREE, eta=[0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0])
     assert len(grid.members(config)) == 5 * 7 + 1
     plan = make_plan(config, Options())
     loop = TrainingLoop(plan, Folder(tmp_path), Options())
@@ -225,8 +223,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, qui
     out = copied().path
     before = contents(out)
     said: list[str] = []
-    settings = {k: v for k, v in quick.items() if k != "quiet"}
-    begin_or_continue(make_config(TASK, settings), out, Options(say=said.append))
+    begin_or_continue(configured(quick), out, Options(say=said.append))
     assert "finished" in said[0]
     with pytest.raises(bires.UserError, match=r"(?s)another configuration.*batch: 8 there, 16 now"):
         bires.train(TASK, out=out, **(quick | {"batch": 16}))
