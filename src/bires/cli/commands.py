@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from bires.agents import registry
-from bires.cli.flags import Selection, require_task_first
+from bires.cli.flags import TRAINING, Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
 from bires.cli.output import NO_DEFAULT, Json, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
 from bires.cli.tools import Check, Doctor, Evaluate, Export, Play
@@ -21,7 +21,6 @@ from bires.errors import UserError, unknown
 from bires.settings.config import types
 from bires.settings.values import Whole, flag
 
-TRAINING = (["train"], ["compare"], ["tune"])
 KEEPING = ("resume", "evaluate", "play", "report", "export")
 """Commands on runs that are there."""
 
