@@ -19,10 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from bires.errors import UserError, writing_to
-from bires.machine.hardware import cores
+from bires.machine.hardware import cores, leave_accelerators
 from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options, Stopped
@@ -61,8 +59,7 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
     """All populations at once, as far as the cluster has room."""
     if not jobs:
         return {}
-    settings: Any = jax.config
-    settings.update("jax_platforms", "cpu")  # accelerators are the tasks'
+    leave_accelerators()
     ray = connect(address)
     try:
         with display, stoppable() as stop, visible(jobs[0].path.parent) as mark:

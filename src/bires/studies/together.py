@@ -17,11 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import jax
 
 from bires.errors import UserError
+from bires.machine.hardware import leave_accelerators
 from bires.machine.processes import ending, launch
 from bires.machine.terminal import counted
 from bires.settings import config as configs
@@ -82,8 +80,7 @@ def run_together(
     """All populations, the begun ones first, as many at a time as the machine allows."""
     if not jobs:
         return {}
-    settings: Any = jax.config
-    settings.update("jax_platforms", "cpu")  # an accelerator is the populations'
+    leave_accelerators()
     began = time.monotonic()
     machine = look_at_machine()
     fewest = min(job.members for job in jobs)
