@@ -87,13 +87,13 @@ class Program:
     capacity: int
     warmup: int
     update_every: int
-    update_times: int = 1
-    planning: Planning | None = None
-    learning: Learning | None = None
+    update_times: int
+    planning: Planning | None
+    learning: Learning | None
     """How models are learned; None: no member plans, or the simulator is the model."""
-    normalised: bool = False
+    normalised: bool
     """Whether learners keep the moments of their observations."""
-    needs: Needs | None = None
+    needs: Needs
     """What the rules of all members read and do."""
 
     @property

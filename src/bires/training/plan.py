@@ -57,9 +57,9 @@ class Plan:
     """Whether updates are made while the environments step, where they can be."""
     physics: int
     """Numbers in a physics state, for planning with the simulator; else 0."""
-    repeats: bool = True
+    repeats: bool
     """Whether the task's episodes repeat for a seed, so that a resumed run is exact."""
-    limited: bool = False
+    limited: bool
     """Whether the task had no time limit and got one."""
 
     @property
