@@ -201,10 +201,6 @@ class Large(environments.Probe):
     def __init__(self, bound=np.inf):
         self.observation_space = spaces.Box(-bound, bound, (1,), np.float32)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
-
     def step(self, action):
         return self.observe(self.np_random.normal(0, 1000)), 3000 * float(action[0]), False, False, {}
 
