@@ -51,7 +51,7 @@ def stopped(stopped_once, tmp_path, quick):
 
 
 def newest(store: Store) -> Path:
-    return store.path / f"step-{store.steps()[0]:012d}"
+    return store.folder(store.steps()[0])
 
 
 def rewrite_meta(folder: Path, change: Any) -> None:
@@ -225,7 +225,7 @@ def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
 def test_when_no_checkpoint_is_whole_the_run_is_not_begun_again(stopped, tmp_path):
     config, store = stopped
     for step in store.steps():
-        (store.path / f"step-{step:012d}" / "meta.json").write_text("{}")
+        (store.folder(step) / "meta.json").write_text("{}")
     before = contents(tmp_path / "run")
     with pytest.raises(bires.UserError, match=r"(?s)No checkpoint .* can be used; nothing was changed.*begin again"):
         begin_or_continue(config, tmp_path / "run", Options(workers=0))
