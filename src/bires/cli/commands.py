@@ -13,7 +13,18 @@ import tyro
 from bires.agents import registry
 from bires.cli.flags import TRAINING, Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
-from bires.cli.output import NO_DEFAULT, Json, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
+from bires.cli.output import (
+    NO_DEFAULT,
+    Json,
+    MaybeNumber,
+    MaybePath,
+    MaybeText,
+    MaybeWhole,
+    Output,
+    RunFolders,
+    Trust,
+    metavar,
+)
 from bires.cli.tools import Check, Doctor, Evaluate, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.cli.values import arguments_of, refuse_wrong_values
@@ -47,11 +58,7 @@ class List:
 class WriteReport:
     """Write report.html, figures and tables of runs; one panel per task."""
 
-    runs: Annotated[
-        tuple[Path, ...],
-        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
-        tyro.conf.Positional,
-    ]
+    runs: RunFolders
     """Run folders, or folders that hold some."""
     out: Path = Path("report")
     """Where to write."""

@@ -6,12 +6,11 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from bires.cli.output import NO_DEFAULT, Json, MaybePath, MaybeWhole, Trust
+from bires.cli.output import NO_DEFAULT, Json, MaybePath, MaybeWhole, RunFolder, RunFolders, Trust
 from bires.envs.adapter import Protocol
 from bires.settings.arguments import Arguments
 from bires.settings.options import Source, Target
@@ -22,7 +21,7 @@ from bires.settings.values import Whole
 class Evaluate:
     """Evaluate the members of a run at its newest checkpoint."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    run_folder: RunFolder
     """The folder of a run."""
     episodes: Whole = 20
     """Noise-free episodes of each member."""
@@ -52,7 +51,7 @@ class Evaluate:
 class Play:
     """Film one noise-free episode of a member at the newest checkpoint; no display is needed."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    run_folder: RunFolder
     """The folder of a run."""
     member: Whole = 0
     """The member that plays."""
@@ -86,11 +85,7 @@ class Export:
     """Write runs for other programs: curves for TensorBoard or Weights & Biases, a policy as one file, a folder for a
     model hub, or a Minari dataset. Exporting again replaces what was there."""
 
-    runs: Annotated[
-        tuple[Path, ...],
-        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
-        tyro.conf.Positional,
-    ]
+    runs: RunFolders
     """Run folders, or folders that hold some; one run for a policy, a hub or a dataset."""
     to: Target = "tensorboard"
     """tensorboard, wandb, minari and onnx need the extra of that name. Nothing is uploaded."""
