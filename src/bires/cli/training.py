@@ -18,6 +18,7 @@ from bires.cli.output import (
     MaybeViewer,
     MaybeWhole,
     Output,
+    RunFolder,
     RunOptions,
     Trust,
 )
@@ -148,7 +149,7 @@ class Tune(Training):
 class Resume:
     """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    run_folder: RunFolder
     """The folder of a run."""
     steps: MaybeWhole = None
     """Train until this many steps in all; default: those of the run."""
@@ -160,9 +161,9 @@ class Resume:
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
-        from bires.api.training import lengthen
         from bires.runs.run import Run
         from bires.studies.run import Following
+        from bires.training.launch import lengthen
 
         if self.steps is not None:
             Following(self.callback, self.log).require()
