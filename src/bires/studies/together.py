@@ -95,7 +95,7 @@ def run_together(
 
 
 class PopulationScheduler:
-    """The populations that run at a moment."""
+    """Runs populations side by side: as many at a time as have a place and memory, and as end in time."""
 
     def __init__(
         self,
