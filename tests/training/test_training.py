@@ -306,7 +306,7 @@ def test_a_run_whose_members_have_all_diverged_ends_at_the_next_evaluation(tmp_p
     assert max(Store(run.path).steps()) == 30
 
 
-def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises_later(tmp_path, quick, monkeypatch):
+def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises_later(tmp_path, quick):
     """The environment is stepped until the divergence is noticed."""
     seed = next(seed for seed in range(99) if doomed(seed, TRAIN))
     settings = quick | {"steps": 40, "eval_every": 40, "log_every": 40, "warmup": 8}
