@@ -47,6 +47,19 @@ QUICK: dict[str, Any] = {
     "quiet": True,
 }
 """Settings of a run that takes seconds."""
+LEARNING: dict[str, Any] = {
+    "steps": 3000,
+    "warmup": 100,
+    "eval_every": 3000,
+    "eval_episodes": 1,
+    "hidden": (32, 32),
+    "log_every": 1000,
+    "gamma": 0.9,
+    "eta": 0.05,
+    "workers": 0,
+    "quiet": True,
+}
+"""Settings of a run that learns the values of a probe environment."""
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import PAPER, RULES
 from bires.types import Space, Transition
-from tests.helpers import PROBE, arrays, assert_same_moment, configured, straight_and_stopped, values_of
+from tests.helpers import LEARNING, PROBE, arrays, assert_same_moment, configured, straight_and_stopped, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
@@ -189,22 +188,8 @@ def test_rmsprop_never_takes_the_root_of_a_negative_number():
     assert np.all(np.isfinite(params["w"]))
 
 
-LEARN: dict[str, Any] = {
-    "steps": 2500,
-    "warmup": 100,
-    "eval_every": 2500,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 1000,
-    "gamma": 0.9,
-    "critic_lr": 1e-3,
-    "update_every": 1,
-    "target_every": 20,
-    "epsilon_steps": 500,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"steps": 2500, "eval_every": 2500, "critic_lr": 1e-3}
+LEARN |= {"update_every": 1, "target_every": 20, "epsilon_steps": 500}
 
 
 def test_rules_solve_the_choice_probe(tmp_path):

@@ -8,25 +8,19 @@ import pytest
 import bires
 from bires.agents.registry import AGENTS
 from bires.settings.comparison import compared
-from tests.helpers import arrays, assert_same_moment, configured, straight_and_stopped, typed, values_of
+from tests.helpers import (
+    LEARNING,
+    PROBE,
+    arrays,
+    assert_same_moment,
+    configured,
+    straight_and_stopped,
+    typed,
+    values_of,
+)
 
-PROBE = "tests.environments:bires-test/"
-LEARN: dict[str, Any] = {
-    "steps": 1500,
-    "warmup": 100,
-    "batch": 32,
-    "eval_every": 1500,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 500,
-    "gamma": 0.9,
-    "critic_lr": 3e-3,
-    "actor_lr": 3e-3,
-    "tau": 0.05,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"steps": 1500, "eval_every": 1500, "log_every": 500, "batch": 32}
+LEARN |= {"critic_lr": 3e-3, "actor_lr": 3e-3, "tau": 0.05}
 OWN: dict[str, dict[str, Any]] = {"td3": {}, "sac": {"alpha": 1e-3, "alpha_lr": 0.0}}
 FIRST = ["td3", pytest.param("sac", marks=pytest.mark.slow)]
 

@@ -26,6 +26,7 @@ from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
 from tests.helpers import (
+    LEARNING,
     PROBE,
     TASK,
     arrays,
@@ -40,19 +41,7 @@ from tests.helpers import (
 )
 
 MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
-LEARN: dict[str, Any] = {
-    "steps": 3000,
-    "warmup": 100,
-    "eval_every": 3000,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 1000,
-    "gamma": 0.9,
-    "tau": 0.05,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"tau": 0.05}
 
 
 @pytest.mark.parametrize(
