@@ -23,7 +23,7 @@ import numpy as np
 import bires
 from bires.analysis.figures import COLOURS, DASHES
 from bires.envs.adapter import Environment
-from bires.planning import fitting as training
+from bires.planning import fitting
 from bires.population.state import shapes
 from bires.runs.arrays import unflatten
 from bires.runs.policies import newest_checkpoint
@@ -80,7 +80,7 @@ class Mind:
         learner, model = jax.tree.map(lambda leaf: jax.numpy.asarray(leaf[0]), (state.learner, state.model))
         agent, learning = plan.program.agent, plan.program.learning
         assert learning is not None
-        predict = jax.jit(training.predict(learning, model))
+        predict = jax.jit(fitting.predict(learning, model))
         value = jax.jit(lambda seen: agent.value(learner, seen, agent.greedy(learner, seen)))
         act = jax.jit(lambda seen: agent.greedy(learner, seen))
         self.act: Callable[[np.ndarray], np.ndarray] = lambda seen: np.asarray(act(seen[None]))[0]

@@ -107,6 +107,13 @@ def whole(monkeypatch):
 
 
 @pytest.fixture
+def stepwise(monkeypatch):
+    """Lets a run look at every step whether to stop."""
+    monkeypatch.setattr(loop, "STRIDE", 1)
+    monkeypatch.setattr(loop, "ROUND_S", 0.0)
+
+
+@pytest.fixture
 def optimised(monkeypatch):
     """Optimises the programs of runs: for large networks that pays within a few steps."""
     monkeypatch.setitem(hardware.CPU_OPTIONS, "xla_backend_optimization_level", "3")

@@ -15,10 +15,15 @@ BOX = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
 
 class Probe(gymnasium.Env):
-    """An environment whose observation is one number."""
+    """An environment whose observation is one number, at first 0."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
     action_space: spaces.Space = BOX
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.observe(0.0), {}
 
     def observe(self, value: float) -> np.ndarray:
         return np.array([value], np.float32)
@@ -27,10 +32,6 @@ class Probe(gymnasium.Env):
 class ConstantReward(Probe):
     """One state, one step, reward 1: Q = 1 everywhere."""
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
-
     def step(self, action):
         return self.observe(0.0), 1.0, True, False, {}
 
@@ -38,14 +39,9 @@ class ConstantReward(Probe):
 class TwoSteps(Probe):
     """State 0 → state 1 → end, reward 1 at the end: Q(0) = γ, Q(1) = 1. Fails without bootstrapping."""
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.state = 0
-        return self.observe(0.0), {}
-
     def step(self, action):
-        self.state += 1
-        return self.observe(1.0), float(self.state == 2), self.state == 2, False, {}
+        self.steps += 1
+        return self.observe(1.0), float(self.steps == 2), self.steps == 2, False, {}
 
 
 class Clock(Probe):
@@ -74,20 +70,12 @@ class Slides(Clock):
 class Target(Probe):
     """One step; reward −(a − 0.5)²: the best action is 0.5. Fails when the actor does not climb Q."""
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
-
     def step(self, action):
         return self.observe(0.0), -float((action[0] - 0.5) ** 2), True, False, {}
 
 
 class Endless(Probe):
     """Never ends, and takes its time."""
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
 
     def step(self, action):
         time.sleep(0.005)
@@ -178,10 +166,6 @@ class Wide(Probe):
 
     action_space = spaces.Box(-0.4, 0.4, (1,), np.float32)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
-
     def step(self, action):
         return self.observe(0.0), float(action[0]), True, False, {}
 
@@ -191,15 +175,10 @@ class Choice(Probe):
 
     action_space = spaces.Discrete(3)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.state = 0
-        return self.observe(0.0), {}
-
     def step(self, action):
-        right = int(action) == (2, 0)[self.state]
-        self.state += 1
-        return self.observe(1.0), float(right and self.state == 2), not right or self.state == 2, False, {}
+        right = int(action) == (2, 0)[self.steps]
+        self.steps += 1
+        return self.observe(1.0), float(right and self.steps == 2), not right or self.steps == 2, False, {}
 
 
 class Settable(Probe):

@@ -6,11 +6,13 @@ import io
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from bires.agents import ddpg
 from bires.cli import main
@@ -19,8 +21,11 @@ from bires.population.evaluation import policy
 from bires.runs.arrays import unflatten_learners
 from bires.runs.checkpoint import Store
 from bires.runs.policies import newest_checkpoint
-from bires.settings.options import Options
+from bires.settings.config import Config
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
+from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
 from bires.training.runners import ThreadRunner
@@ -42,6 +47,19 @@ QUICK: dict[str, Any] = {
     "quiet": True,
 }
 """Settings of a run that takes seconds."""
+LEARNING: dict[str, Any] = {
+    "steps": 3000,
+    "warmup": 100,
+    "eval_every": 3000,
+    "eval_episodes": 1,
+    "hidden": (32, 32),
+    "log_every": 1000,
+    "gamma": 0.9,
+    "eta": 0.05,
+    "workers": 0,
+    "quiet": True,
+}
+"""Settings of a run that learns the values of a probe environment."""
 FILES = ("evaluations.csv", "metrics.csv", "members.csv")
 
 
@@ -75,6 +93,23 @@ def values_of(run, observation):
     learner = unflatten_learners(plan.program, newest_checkpoint(run.path), np.arange(count))
     seen: Any = np.tile(np.asarray(observation, np.float32), (count, 1, 1))
     return np.asarray(policy(plan.program, learner, seen)[1])[:, 0]
+
+
+def configured(quick: dict[str, Any], task: str = TASK, **more: Any) -> Config:
+    """The configuration of a quick run."""
+    return make_config(task, {name: value for name, value in quick.items() if name != "quiet"} | more)
+
+
+def straight_and_stopped(config: Config, folder: Path, *looks: int) -> tuple[Path, Path]:
+    """A run that goes straight on, and one that stops after so many looks in all: both have the same tables."""
+    straight, stopped, options, polled = folder / "straight", folder / "stopped", Options(workers=0), iter(range(1000))
+    begin_or_continue(config, straight, options)
+    for most in looks:
+        with pytest.raises(Stopped):
+            begin_or_continue(config, stopped, options, stop=partial(asked, polled, most))
+    begin_or_continue(config, stopped, options)
+    assert contents(straight) == contents(stopped)
+    return straight, stopped
 
 
 def asked(polled, moment):

@@ -25,6 +25,7 @@ from bires.settings import grid
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.launch import begin_or_continue
+from tests.helpers import configured
 from tests.synthetic import PAIR, make_run
 
 
@@ -85,7 +86,7 @@ def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
     assert make_config("Pendulum-v1", {"steps": 500}).eval_every == 500
     assert make_config("Pendulum-v1", {"steps": 50_000}).eval_every == 10_000
     said: list[str] = []
-    config = make_config("pendulum-swingup", {k: v for k, v in quick.items() if k != "quiet"} | {"eval_every": 100})
+    config = configured(quick, "pendulum-swingup", eval_every=100)
     begin_or_continue(config, tmp_path / "run", Options(workers=0, say=said.append))
     assert any("no trained policy is evaluated" in text for text in said)
 

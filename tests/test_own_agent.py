@@ -138,7 +138,7 @@ def test_a_flag_may_vary_in_a_population(elsewhere, quick):
     assert run.policy(careful=1).about["member"] == "1"
 
 
-def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere, quick):
+def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere):
     (elsewhere / "fixed.py").write_text(
         "from dataclasses import replace\nfrom bires.agents.base import Algorithm\nfrom bires.agents import ddpg\n"
         "from bires.agents.ddpg import SPEC\n\n\ndef make(design):\n    return ddpg.make(design)\n\n\n"

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from .kinds import Missed, Wrong, kind
 from .shaken import ROOT, Shaken
@@ -19,7 +20,7 @@ def damaged(run: Shaken, half: bool) -> None:
     steps = run.store.steps()
     if len(steps) < 2:
         raise Missed("there is one checkpoint only")
-    path = run.store.path / f"step-{steps[0]:012d}" / ("arrays.safetensors", "meta.json")[int(run.rng.integers(2))]
+    path = run.store.folder(steps[0]) / ("arrays.safetensors", "meta.json")[int(run.rng.integers(2))]
     if half:
         os.truncate(path, path.stat().st_size // 2)
         return
@@ -54,17 +55,22 @@ def clocks(run: Shaken) -> None:
         os.utime(path, (at, at))
 
 
-@kind("the folder moved between stop and resume", "it goes on there")
-def moved(run: Shaken) -> None:
-    run.kill()
-    other = run.out.with_name("moved")
-    run.out.rename(other)
-    run.start(words=("resume", str(other), "--quiet", "--checkpoint-minutes", "0.005"))
+def resume(run: Shaken, folder: Path) -> None:
+    """Resumes a run in another folder, and kills it after a while."""
+    run.start(words=("resume", str(folder), "--quiet", "--checkpoint-minutes", "0.005"))
     run.pause(3.0)
     if run.running:
         run.kill()
     else:
         run.ended(0)
+
+
+@kind("the folder moved between stop and resume", "it goes on there")
+def moved(run: Shaken) -> None:
+    run.kill()
+    other = run.out.with_name("moved")
+    run.out.rename(other)
+    resume(run, other)
     other.rename(run.out)
 
 
@@ -74,12 +80,7 @@ def copied(run: Shaken) -> None:
     other = run.out.with_name("copied")
     shutil.rmtree(other, ignore_errors=True)
     shutil.copytree(run.out, other)
-    run.start(words=("resume", str(other), "--quiet", "--checkpoint-minutes", "0.005"))
-    run.pause(3.0)
-    if run.running:
-        run.kill()
-    else:
-        run.ended(0)
+    resume(run, other)
     if run.rng.uniform() < 0.5:  # the copy becomes the run
         shutil.rmtree(run.out)
         other.rename(run.out)

@@ -1,8 +1,10 @@
 """Errors that a user can act on."""
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """What an operating system says when a disk is full, a folder read-only or a limit reached: no defect of ours."""
@@ -13,6 +15,15 @@ class UserError(ValueError):
 
     The command line prints the message alone and exits with code 2.
     """
+
+
+@contextmanager
+def writing_to(out: Path, instead: str = "Give a folder you may write to.") -> Iterator[None]:
+    """What the system refuses to write, while this lasts, is an error of ``--out``."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"Cannot write to --out {out} ({error.strerror}). {instead}") from error
 
 
 def unknown(kind: str, given: str, accepted: Iterable[str], hint: str) -> UserError:

@@ -2,7 +2,6 @@
 
 import sys
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from bires.agents.exploration import epsilon, epsilon_greedy
 from bires.agents.networks import choices
 from bires.rules import PAPER, RULES
 from bires.types import Space, Transition
-from tests.helpers import PROBE, arrays, asked, assert_same_moment, contents, values_of
+from tests.helpers import LEARNING, PROBE, arrays, assert_same_moment, configured, straight_and_stopped, values_of
 
 SPACE = Space(3, 1, (0.0,), (3.0,), choices=4)
 DQN = list(ALGORITHMS)
@@ -189,22 +188,8 @@ def test_rmsprop_never_takes_the_root_of_a_negative_number():
     assert np.all(np.isfinite(params["w"]))
 
 
-LEARN: dict[str, Any] = {
-    "steps": 2500,
-    "warmup": 100,
-    "eval_every": 2500,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 1000,
-    "gamma": 0.9,
-    "critic_lr": 1e-3,
-    "update_every": 1,
-    "target_every": 20,
-    "epsilon_steps": 500,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"steps": 2500, "eval_every": 2500, "critic_lr": 1e-3}
+LEARN |= {"update_every": 1, "target_every": 20, "epsilon_steps": 500}
 
 
 def test_rules_solve_the_choice_probe(tmp_path):
@@ -223,26 +208,13 @@ def test_rules_solve_the_choice_probe(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", pytest.param("LunarLander-v3", marks=pytest.mark.slow)])
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, monkeypatch):
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(task, tmp_path, quick, stepwise):
     """Between two updates, in the middle of an episode, with several η and learning rates."""
-    from bires.settings.keywords import make_config
-    from bires.settings.options import Options, Stopped
-    from bires.training.launch import begin_or_continue
-
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | {"update_every": 3, "target_every": 5, "steps": 90}
-    settings |= {"epsilon_steps": 20, "critic_lr": [1e-3, 1e-2], "eta": [0.05, 1.0], "algorithm": DQN}
-    config = make_config(task, settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    for moment in (25, 60, 75):
-        with pytest.raises(Stopped):
-            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
-    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
-    updates = arrays(tmp_path / "straight")["state/learner.optimiser.updates"]
+    quick |= {"update_every": 3, "target_every": 5, "steps": 90}
+    config = configured(quick, task, epsilon_steps=20, critic_lr=[1e-3, 1e-2], eta=[0.05, 1.0], algorithm=DQN)
+    straight, stopped = straight_and_stopped(config, tmp_path, 25, 60, 75)
+    assert_same_moment(straight, stopped, capacity=50)
+    updates = arrays(straight)["state/learner.optimiser.updates"]
     np.testing.assert_array_equal(updates, np.full(len(updates), -(-(90 - 20) // 3)))
 
 

@@ -10,10 +10,8 @@ from bires.agents.normalising import apply, counted, nothing_seen
 from bires.errors import UserError
 from bires.runs.policies import newest_checkpoint
 from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
 from bires.settings.validation import validate
-from bires.training.launch import begin_or_continue
-from tests.helpers import arrays, assert_same_moment, contents
+from tests.helpers import arrays, assert_same_moment, configured, straight_and_stopped
 
 TASK = "tests.envs.test_arguments:bires-test/Far-v0"
 
@@ -46,19 +44,13 @@ def test_moments_do_not_drift_far_from_zero(mean):
 
 @pytest.mark.parametrize("algorithm", ["td3", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_a_stopped_run_keeps_its_moments_bit_for_bit(quick, tmp_path, algorithm):
-    given = {name: value for name, value in quick.items() if name != "quiet"}
-    given |= {"algorithm": algorithm, "normalise_observations": True, "env_kwargs": {"discrete": algorithm == "dqn"}}
-    config = make_config(TASK, given)
-    run = begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    looks = iter(range(99))
-    with pytest.raises(Stopped):
-        begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=lambda: next(looks) > 2)
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
-    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", 50)
-    state = newest_checkpoint(run.path).arrays
+    arguments = {"discrete": algorithm == "dqn"}
+    config = configured(quick, TASK, algorithm=algorithm, normalise_observations=True, env_kwargs=arguments)
+    straight, stopped = straight_and_stopped(config, tmp_path, 2)
+    assert_same_moment(straight, stopped, 50)
+    state = newest_checkpoint(straight).arrays
     assert state["state/learner.moments.observations"].tolist() == [60.0]
-    observed = next(a for name, a in sorted(arrays(run.path).items()) if name.endswith("rows"))[0, :, :2]
+    observed = next(a for name, a in sorted(arrays(straight).items()) if name.endswith("rows"))[0, :, :2]
     np.testing.assert_allclose(observed.mean(0), mean_of(state), rtol=0.05)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from bires.analysis.curves import collect
 from bires.analysis.report.content import About
-from bires.analysis.report.write import write
+from bires.analysis.report.write import find, write_found
 from bires.analysis.summary import summarise
 from bires.analysis.totals import totals
 from bires.settings.keywords import make_config
@@ -104,7 +104,7 @@ def test_runs_of_different_protocols_do_not_share_a_panel(tmp_path):
 
 def test_many_kinds_share_one_figure_of_their_differences(tmp_path):
     panels = collect(runs_of(tmp_path / "runs"))
-    files = write(panels, tmp_path / "report", About("many", ""))
+    files = write_found(find(panels), tmp_path / "report", About("many", ""))
     names = {path.name for path in files if path.suffix == ".png"}
     assert "effects.png" in names
     assert not any(name.startswith("auc") for name in names)

@@ -11,18 +11,15 @@ from bires.analysis.live import Live, logging
 from bires.cli import main
 from bires.errors import UserError
 from bires.settings.config import Config
-from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.launch import begin_or_continue
 from tests.analysis.test_export import events, read_events
-from tests.helpers import TASK, asked, typed
+from tests.helpers import TASK, asked, configured, typed
 from tests.synthetic import make_run
 
 
-def test_a_run_that_was_stopped_has_the_curves_of_its_export(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    config = make_config(TASK, {name: value for name, value in quick.items() if name != "quiet"})
+def test_a_run_that_was_stopped_has_the_curves_of_its_export(quick, tmp_path, stepwise):
+    config = configured(quick)
     seen: list[int] = []
 
     def train(stop=lambda: False):

@@ -128,13 +128,11 @@ QUICK: dict[str, Any] = {
 
 
 @pytest.mark.slow
-def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, monkeypatch):
+def test_breakout_resumes_bit_for_bit(tmp_path, optimised, whole, stepwise, monkeypatch):
     """Stopped at several moments, over a wrap of the ring and from within episodes."""
     monkeypatch.setattr(
         "bires.training.loop.TrainingLoop._evaluate", lambda self, stop: None
     )  # a random game takes a while
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     config = make_config("Breakout", QUICK | {"protocol": "paper"})
     begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     for moment in (9, 28, 15):

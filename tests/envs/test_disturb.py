@@ -17,12 +17,9 @@ from bires.envs.memory import Layout
 from bires.envs.oracle import Oracle, Questions, check
 from bires.envs.recipe import recipe
 from bires.rules import RULES
-from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
-from bires.training.launch import begin_or_continue
 from bires.types import Transition
 from tests.agents.test_actor_critics import design_of, hyper_of, learner_of
-from tests.helpers import asked, contents, ddpg_batch, ddpg_learner, typed
+from tests.helpers import configured, ddpg_batch, ddpg_learner, straight_and_stopped, typed
 from tests.planning.test_planning import S1, S2, two_states
 
 WORLD = replace(recipe("reacher-easy", "modern"), disturb=0.5)
@@ -78,18 +75,10 @@ def test_the_oracle_draws_fresh_noise_which_is_the_same_in_the_same_step():
     assert np.abs(found[0][0] - found[0][1]).max() > 1e-3  # another question, other noise
 
 
-def test_a_run_in_a_stochastic_world_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, monkeypatch):
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | {"disturb": 0.3, "model": "oracle"}
-    settings |= {"algorithm": ["ddpg", "double-res-ddpg"], "planning_eta": [0.2]}
-    config = make_config("Hopper", settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    with pytest.raises(Stopped):
-        begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, 35))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+def test_a_run_in_a_stochastic_world_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, stepwise):
+    quick |= {"disturb": 0.3, "model": "oracle", "planning_eta": [0.2]}
+    config = configured(quick, "Hopper", algorithm=["ddpg", "double-res-ddpg"])
+    straight_and_stopped(config, tmp_path, 35)
 
 
 def test_noise_on_choices_or_below_zero_is_refused(tmp_path):

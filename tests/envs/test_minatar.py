@@ -1,7 +1,6 @@
 """MinAtar's games, on the real package."""
 
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,9 +9,7 @@ import bires
 from bires.envs import minatar
 from bires.envs.recipe import probe, recipe
 from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
-from bires.training.launch import begin_or_continue
-from tests.helpers import asked, contents, typed
+from tests.helpers import configured, straight_and_stopped, typed
 
 pytest.importorskip("minatar")
 
@@ -61,18 +58,10 @@ def test_the_family_has_defaults_of_its_own_and_typed_ones_stand():
     assert typed_value.own["epsilon_end"] == (0.01,)
 
 
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, monkeypatch):
-    settings = {k: v for k, v in quick.items() if k not in ("quiet", "hidden")} | {"hidden": (16,), "batch": 8}
-    settings |= {"algorithm": ["dqn", "bi-res-dqn", "qrc-dqn"], "steps": 60, "target_every": 5}
-    config = make_config("MinAtar/Breakout", settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    with pytest.raises(Stopped):
-        begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, 35))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(tmp_path, quick, stepwise):
+    algorithms = ["dqn", "bi-res-dqn", "qrc-dqn"]
+    config = configured(quick, "MinAtar/Breakout", algorithm=algorithms, hidden=(16,), target_every=5)
+    straight_and_stopped(config, tmp_path, 35)
 
 
 def test_a_game_without_its_package_says_what_to_type(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from bires.agents import optimisers
 from bires.errors import UserError
-from bires.planning import fitting as training
+from bires.planning import fitting
 from bires.planning import models as network
 from bires.planning.models import SCALES, ModelScale
 from bires.population import replay, updates
@@ -179,17 +179,17 @@ def episode(rng, ensemble, lengths):
 @pytest.mark.parametrize("capacity", [100, 9])
 def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
     rng = np.random.default_rng(3)
-    learning = training.Learning(SPACE, TINY, 2, horizon=3, start=4)
-    state = training.init(rng, learning)
+    learning = fitting.Learning(SPACE, TINY, 2, horizon=3, start=4)
+    state = fitting.init(rng, learning)
     rows = episode(rng, state.ensemble, (6, 2, 7))
-    predict = jax.jit(training.predict(learning, state))
+    predict = jax.jit(fitting.predict(learning, state))
     sums, counts, reward_sum, steps = np.zeros(3), np.zeros(3), 0.0, range(4, 15)
     breaks = (6, 8)
     tally = state.tally
 
     @jax.jit
     def score(state, storage, clock):
-        return training.score(learning, state, training.Memory(partial(replay.at, SPACE, storage), len(storage), clock))
+        return fitting.score(learning, state, fitting.Memory(partial(replay.at, SPACE, storage), len(storage), clock))
 
     for clock in steps:
         storage = storage_of(rows[: clock + 1], capacity)
@@ -207,7 +207,7 @@ def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
                 reward_sum += float((r[0] - rows[clock, 5]) ** 2)
     np.testing.assert_allclose(tally.errors, sums, rtol=1e-4)
     np.testing.assert_array_equal(tally.windows, counts)
-    named = dict(zip(training.columns(learning), training.summary(learning, tally), strict=True))
+    named = dict(zip(fitting.columns(learning), fitting.summary(learning, tally), strict=True))
     assert named["model_error_2"] == pytest.approx(np.sqrt(sums[1] / counts[1]), rel=1e-4)
     assert (named["model_disagreement"] or 0.0) > 0
     assert float(tally.reward_error) == pytest.approx(reward_sum, rel=1e-3)
@@ -216,8 +216,8 @@ def test_errors_by_horizon_are_those_of_a_plain_loop(capacity):
 @pytest.mark.parametrize(("capacity", "clock"), [(100, 40), (30, 40)])
 def test_the_newest_transitions_are_not_trained_on(capacity, clock):
     """What is scored must be fresh: the positions drawn never hold the newest three steps, and hold all others."""
-    memory = training.Memory(partial(replay.at, SPACE, jnp.zeros((capacity, 1))), capacity, jnp.int32(clock))
-    drawn = set(np.asarray(training.older(jax.random.key(0), (5000,), 3, memory)).tolist())
+    memory = fitting.Memory(partial(replay.at, SPACE, jnp.zeros((capacity, 1))), capacity, jnp.int32(clock))
+    drawn = set(np.asarray(fitting.older(jax.random.key(0), (5000,), 3, memory)).tolist())
     oldest = max(0, clock + 1 - capacity)
     assert drawn == {t % capacity for t in range(oldest, clock - 2)}
 
@@ -225,10 +225,10 @@ def test_the_newest_transitions_are_not_trained_on(capacity, clock):
 def test_a_replay_without_a_row_to_train_on_is_refused():
     """Models leave out the newest transitions. With fewer in all they trained on the very newest, again and again."""
     settings = {"algorithm": "dyna-ddpg", "model": "learned", "model_scale": "small", "hidden": (8, 8), "steps": 100}
-    config = make_config("Pendulum-v1", settings | {"warmup": 20, "batch": 4, "replay": training.HELD_OUT})
+    config = make_config("Pendulum-v1", settings | {"warmup": 20, "batch": 4, "replay": fitting.HELD_OUT})
     with pytest.raises(UserError, match=r"--replay was given 10; accepted with learned models: .* from 11"):
         make_plan(config, Options(workers=0))
-    assert make_plan(replace(config, replay=training.HELD_OUT + 1), Options(workers=0)).program.learning is not None
+    assert make_plan(replace(config, replay=fitting.HELD_OUT + 1), Options(workers=0)).program.learning is not None
 
 
 def test_how_models_learn_does_not_depend_on_the_horizons_of_others():
@@ -244,15 +244,15 @@ def test_how_models_learn_does_not_depend_on_the_horizons_of_others():
 
 def test_an_update_that_is_not_finite_is_noticed_and_not_taken():
     rng = np.random.default_rng(4)
-    learning = training.Learning(SPACE, TINY, 1, horizon=1, start=2)
-    state = training.init(rng, learning)
+    learning = fitting.Learning(SPACE, TINY, 1, horizon=1, start=2)
+    state = fitting.init(rng, learning)
     rows = replay.pack(jax.tree.map(np.asarray, linear_system(rng, 20)))
     bad = jnp.asarray(rows).at[:15, 5].set(jnp.inf)
 
     @jax.jit
     def fit(rows):
-        memory = training.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
-        return training.fit(learning, state, jax.random.key(0), memory, jnp.array(True))
+        memory = fitting.Memory(partial(replay.at, SPACE, rows), 20, jnp.int32(19))
+        return fitting.fit(learning, state, jax.random.key(0), memory, jnp.array(True))
 
     found, ok = fit(bad)
     assert not ok
@@ -266,7 +266,7 @@ def test_a_model_that_is_not_finite_freezes_only_a_member_that_plans(monkeypatch
     members = grid.members(config)
     program = make_program(config, members, SPACE, 100)
     count = len(members)
-    monkeypatch.setattr(training, "fit", lambda learning, model, key, memory, alive: (model, alive & False))
+    monkeypatch.setattr(fitting, "fit", lambda learning, model, key, memory, alive: (model, alive & False))
     state = CohortState(
         learner=None,
         storage=jnp.zeros((count, 100, 1)),

@@ -17,11 +17,10 @@ from bires.errors import UserError
 from bires.runs.activations import ELSEWHERE
 from bires.runs.deploying import deployed, save
 from bires.runs.policies import load_learner, newest_checkpoint
-from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.tools.hub import loader
 from bires.training.launch import begin_or_continue
-from tests.helpers import arrays, assert_same_moment, contents, typed
+from tests.helpers import arrays, assert_same_moment, configured, contents, typed
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploying.md"
 READER = re.search(r"^```python\n(import json\n.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -214,8 +213,7 @@ def test_other_names_and_other_policies_are_refused(trained, tmp_path):
 
 def test_checkpoints_are_kept_and_change_nothing(quick, tmp_path, undisturbed):
     calm = undisturbed("Pendulum-v1", algorithm="td3")
-    given = {name: value for name, value in quick.items() if name != "quiet"} | {"algorithm": "td3"}
-    config, options = make_config("Pendulum-v1", given), Options(workers=0, cohorts="threads", keep_every=25)
+    config, options = configured(quick, algorithm="td3"), Options(workers=0, cohorts="threads", keep_every=25)
     looks = iter(range(99))
     with pytest.raises(Stopped):
         begin_or_continue(config, tmp_path / "run", options, stop=lambda: next(looks) > 3)

@@ -151,7 +151,7 @@ def test_a_run_gives_its_environment_no_text_that_its_reader_has_not_named(copie
     assert bires.load(path).config.env_kwargs == {"g": 9.8, "a": [1]}
 
 
-def test_arguments_of_ones_own_are_trusted_when_they_are_named_again(copied, tmp_path, monkeypatch):
+def test_arguments_of_ones_own_are_trusted_when_they_are_named_again(copied, monkeypatch):
     monkeypatch.setattr("bires.runs.trust._named", set())
     path = with_file(copied())
     train = ("train", "Pendulum-v1", "--out", str(path), "--quiet", "--env-kwargs")

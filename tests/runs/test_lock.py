@@ -20,7 +20,7 @@ from bires.settings.options import Options, Stopped
 from bires.training import launch
 from bires.training.launch import begin_or_continue
 from bires.training.plan import make_plan
-from tests.helpers import TASK, contents
+from tests.helpers import TASK, configured, contents
 
 
 @pytest.fixture
@@ -89,7 +89,6 @@ def test_an_owner_on_another_machine_that_still_counts_is_left_alone(tmp_path, h
 def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick, monkeypatch):
     """Its folder was taken over meanwhile: no checkpoint, no row, and the new owner's lock stays."""
     monkeypatch.setattr(lock, "LOST_S", 0.0)  # look at every step
-    quick.pop("quiet")
     out = tmp_path / "run"
     before: dict[str, bytes] = {}
 
@@ -100,7 +99,7 @@ def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick,
         return False
 
     with pytest.raises(LostLock, match="taken over"):
-        begin_or_continue(make_config(TASK, quick), out, Options(workers=0), oversleep)
+        begin_or_continue(configured(quick), out, Options(workers=0), oversleep)
     assert contents(out) == before
     assert Store(out).steps() == [30, 0]
     assert lock.owner(out) == "process 7 on faraway"
@@ -108,19 +107,18 @@ def test_an_owner_whose_lock_was_taken_over_writes_nothing_more(tmp_path, quick,
 
 def test_a_run_that_another_process_began_meanwhile_is_not_continued_with_other_settings(tmp_path, quick, monkeypatch):
     """Two commands of different settings and the same --out: the first is killed while the second makes its plan."""
-    quick.pop("quiet")
     out, make = tmp_path / "run", make_plan
 
     def overtaken(*given):
         monkeypatch.setattr(launch, "make_plan", make)
         rounds = iter([False, True])
         with pytest.raises(Stopped):
-            begin_or_continue(make_config(TASK, quick | {"eta": 0.4}), out, Options(workers=0), lambda: next(rounds))
+            begin_or_continue(configured(quick, eta=0.4), out, Options(workers=0), lambda: next(rounds))
         return make(*given)
 
     monkeypatch.setattr(launch, "make_plan", overtaken)
     with pytest.raises(bires.UserError, match=r"(?s)another configuration; nothing was changed.*--eta: \[0.4\] there"):
-        begin_or_continue(make_config(TASK, quick | {"eta": 0.1}), out, Options(workers=0))
+        begin_or_continue(configured(quick, eta=0.1), out, Options(workers=0))
     assert bires.load(out).members["eta"].tolist() == [0.4]
 
 

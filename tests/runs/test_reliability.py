@@ -24,18 +24,13 @@ from bires.envs.slots import Slots, Start
 from bires.errors import UserError
 from bires.runs.checkpoint import Checkpoint, Store
 from bires.runs.lock import LostLock
-from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training.cohort import Cohort
 from bires.training.launch import CannotGoOn, begin_or_continue
 from bires.training.launch import newest as newest_whole
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
-from tests.helpers import QUICK, TASK, arrays, assert_same_moment, assert_same_state, cohorts_of, contents
-
-
-def configured(quick, task=TASK, **more):
-    return make_config(task, {k: v for k, v in quick.items() if k != "quiet"} | more)
+from tests.helpers import QUICK, TASK, arrays, assert_same_moment, assert_same_state, cohorts_of, configured, contents
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +51,7 @@ def stopped(stopped_once, tmp_path, quick):
 
 
 def newest(store: Store) -> Path:
-    return store.path / f"step-{store.steps()[0]:012d}"
+    return store.folder(store.steps()[0])
 
 
 def rewrite_meta(folder: Path, change: Any) -> None:
@@ -230,7 +225,7 @@ def test_a_replay_of_another_shape_is_refused(stopped, tmp_path):
 def test_when_no_checkpoint_is_whole_the_run_is_not_begun_again(stopped, tmp_path):
     config, store = stopped
     for step in store.steps():
-        (store.path / f"step-{step:012d}" / "meta.json").write_text("{}")
+        (store.folder(step) / "meta.json").write_text("{}")
     before = contents(tmp_path / "run")
     with pytest.raises(bires.UserError, match=r"(?s)No checkpoint .* can be used; nothing was changed.*begin again"):
         begin_or_continue(config, tmp_path / "run", Options(workers=0))
@@ -256,10 +251,8 @@ def test_checkpoints_by_the_clock_do_not_change_a_run(tmp_path, quick):
         begin_or_continue(config, tmp_path / "never", Options(checkpoint_minutes=0))
 
 
-def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undisturbed, monkeypatch):
+def test_a_stop_at_any_moment_loses_and_doubles_no_row(tmp_path, quick, undisturbed, stepwise, monkeypatch):
     """Just before, at and after a row of metrics.csv (every 10 steps) and an evaluation (every 30)."""
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     monkeypatch.setattr("bires.training.evaluation.LOOK_S", float("inf"))
     config = configured(quick)
     stops, step = [], 0
@@ -452,10 +445,8 @@ def test_members_that_freeze_together_are_recorded_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", ["ddpg", pytest.param("dyna-ddpg", marks=pytest.mark.slow)])
-def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, monkeypatch):
+def test_when_a_divergence_is_noticed_changes_nothing(tmp_path, quick, algorithm, stepwise):
     """Checkpoints look for diverged members, too, and come when time has passed."""
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
     settings = {"log_every": 1000, "replay": 60, "critic_lr": [1e-3, 1e30], "algorithm": algorithm}
     settings |= {"task": "pendulum-swingup"} if algorithm == "dyna-ddpg" else {}  # it asks the simulator
     for name, minutes in (("once", 1e6), ("often", 1e-9)):

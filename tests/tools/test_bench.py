@@ -65,7 +65,7 @@ def test_every_row_of_the_costs_of_planning_can_be_planned(monkeypatch):
     assert [row["model"] for row in rows] == [None, *["oracle"] * 3, *["learned"] * 3]
 
 
-def test_other_processes_are_told_the_module_of_a_users_agent(monkeypatch, capsys):
+def test_other_processes_are_told_the_module_of_a_users_agent(monkeypatch):
     asked: list[str] = []
 
     def first(task, agent):

@@ -61,14 +61,20 @@ def test_a_task_with_one_start_is_told():
     assert "starts in the same state" in found(probe("TwoSteps"))["seeds"][1]
 
 
-def test_rewards_without_a_difference_are_told():
-    sparse, constant = found(probe("Endless"))["rewards"], found(probe("Clock"))["rewards"]
+@pytest.fixture(scope="module")
+def endless():
+    """What is found of a task without an end, which takes its time."""
+    return found(probe("Endless"))
+
+
+def test_rewards_without_a_difference_are_told(endless):
+    sparse, constant = endless["rewards"], found(probe("Clock"))["rewards"]
     assert sparse == ("advice", "0 in every step", "a reward that chance finds, or many steps")
     assert constant == ("advice", "1 in every step", "a reward that depends on what agents do")
 
 
-def test_episodes_without_an_end_are_told(monkeypatch):
-    state, text, fix = found(probe("Endless"))["episodes"]
+def test_episodes_without_an_end_are_told(endless):
+    state, text, fix = endless["episodes"]
     assert (state, "max_episode_steps" in fix) == ("advice", True)
     assert text.startswith("none ended in ")
     assert text.endswith("training will cut them after 10,000")
@@ -200,10 +206,6 @@ class Large(environments.Probe):
 
     def __init__(self, bound=np.inf):
         self.observation_space = spaces.Box(-bound, bound, (1,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(0.0), {}
 
     def step(self, action):
         return self.observe(self.np_random.normal(0, 1000)), 3000 * float(action[0]), False, False, {}

@@ -104,7 +104,7 @@ def test_a_dataset_of_the_replay(undisturbed, tmp_path, monkeypatch):
     assert "with its exploration" in about["description"]
 
 
-def test_refusals(undisturbed, tmp_path):
+def test_refusals(undisturbed):
     with pytest.raises(UserError, match="holds no whole episode yet"):
         episodes(undisturbed())
     with pytest.raises(UserError, match="member 0 alone"):

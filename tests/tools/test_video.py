@@ -4,7 +4,6 @@ import importlib.util
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,22 +16,15 @@ from bires.envs.recipe import recipe
 from bires.envs.render import Film
 from bires.errors import UserError
 from bires.tools import playing, video
+from tests.helpers import QUICK
 
 DRAWN = "tests.environments:bires-test/Drawn-v0"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    settings: dict[str, Any] = {
-        "steps": 60,
-        "warmup": 20,
-        "eval_every": 30,
-        "eval_episodes": 1,
-        "batch": 8,
-        "replay": 50,
-    }
     out = tmp_path_factory.mktemp("video") / "run"
-    return bires.train(DRAWN, seeds=2, hidden=(16, 16), workers=0, quiet=True, out=out, **settings)
+    return bires.train(DRAWN, seeds=2, workers=0, out=out, **QUICK)
 
 
 def film(task: str, path: Path, steps: int = 4) -> Film:

@@ -1,6 +1,5 @@
 """Whole runs of TD3 and SAC: they learn, mix rules, continue exactly, plan, and are compared."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,28 +8,19 @@ import pytest
 import bires
 from bires.agents.registry import AGENTS
 from bires.settings.comparison import compared
-from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
-from bires.training.launch import begin_or_continue
-from tests.helpers import arrays, asked, assert_same_moment, contents, typed, values_of
+from tests.helpers import (
+    LEARNING,
+    PROBE,
+    arrays,
+    assert_same_moment,
+    configured,
+    straight_and_stopped,
+    typed,
+    values_of,
+)
 
-PROBE = "tests.environments:bires-test/"
-LEARN: dict[str, Any] = {
-    "steps": 1500,
-    "warmup": 100,
-    "batch": 32,
-    "eval_every": 1500,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 500,
-    "gamma": 0.9,
-    "critic_lr": 3e-3,
-    "actor_lr": 3e-3,
-    "tau": 0.05,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"steps": 1500, "eval_every": 1500, "log_every": 500, "batch": 32}
+LEARN |= {"critic_lr": 3e-3, "actor_lr": 3e-3, "tau": 0.05}
 OWN: dict[str, dict[str, Any]] = {"td3": {}, "sac": {"alpha": 1e-3, "alpha_lr": 0.0}}
 FIRST = ["td3", pytest.param("sac", marks=pytest.mark.slow)]
 
@@ -58,23 +48,14 @@ def test_the_actor_finds_the_best_action(agent, tmp_path):
 
 
 @pytest.mark.parametrize("agent", FIRST)
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, quick, monkeypatch):
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed(agent, tmp_path, quick, stepwise):
     """Also between an update of the critics and the delayed one of the actor."""
-    settings = {k: v for k, v in quick.items() if k != "quiet"}
-    settings |= {"algorithm": [agent, f"bi-res-{agent}"], "steps": 70, "eta": [0.05, 1.0], "layer_norm": True}
-    settings |= {"update_every": 3, "update_times": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
-    config = make_config("Pendulum-v1", settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    for moment in (24, 40, 55):
-        with pytest.raises(Stopped):
-            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
-    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
-    found = arrays(tmp_path / "straight")
+    quick |= {"algorithm": [agent, f"bi-res-{agent}"], "steps": 70, "eta": [0.05, 1.0], "layer_norm": True}
+    quick |= {"update_every": 3, "update_times": 3, "fresh_action": True, "forward_successor": "own", "critics": 3}
+    config = configured(quick)
+    straight, stopped = straight_and_stopped(config, tmp_path, 24, 40, 55)
+    assert_same_moment(straight, stopped, capacity=50)
+    found = arrays(straight)
     updates = -(-(70 - config.warmup) // 3) * 3
     assert set(found["state/learner.critics.adam.updates"]) == {updates}
     assert set(found["state/learner.actor_adam.updates"]) == {updates // 2 if agent == "td3" else updates}

@@ -10,12 +10,11 @@ import pytest
 import bires
 from bires.analysis.curves import collect
 from bires.errors import UserError
-from bires.settings.keywords import make_config
 from bires.settings.options import Options, Stopped
 from bires.training import loop
 from bires.training.callbacks import to_stop
 from bires.training.launch import begin_or_continue
-from tests.helpers import asked, assert_same_moment, contents, typed
+from tests.helpers import asked, assert_same_moment, configured, contents, typed
 
 TASK = "pendulum-swingup"
 GRID = {"seed": [0, 1, 2], "eval_every": 10, "steps": 60, "warmup": 20}
@@ -70,7 +69,7 @@ def test_a_stopped_member_is_frozen_and_the_others_do_not_notice(quick, tmp_path
 def test_a_run_that_was_stopped_anywhere_ends_as_an_undisturbed_one(quick, tmp_path, callback, monkeypatch):
     monkeypatch.setattr(loop, "STRIDE", 1)  # a look at `stop` before every step
     monkeypatch.setattr(loop, "ROUND_S", 0.0)
-    config = make_config(TASK, {name: value for name, value in (quick | GRID).items() if name != "quiet"})
+    config = configured(quick, TASK, **GRID)
     calls: list[int] = []
 
     def counted(evaluation):

@@ -6,11 +6,10 @@ import pytest
 
 import bires
 from bires.runs.checkpoint import Store
-from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training import loop
 from bires.training.launch import begin_or_continue
-from tests.helpers import TASK, assert_same_moment, contents
+from tests.helpers import assert_same_moment, configured, contents
 
 BETWEEN_S, WRITING_S = 30.0, 2.0
 """From one evaluation to the next, and for a checkpoint: each second evaluation has one."""
@@ -40,8 +39,7 @@ def written(monkeypatch):
 
 @pytest.fixture
 def config(quick):
-    quick.pop("quiet")
-    return make_config(TASK, quick | {"steps": 70, "eval_every": 10, "seeds": 2})
+    return configured(quick, steps=70, eval_every=10, seeds=2)
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,23 @@
 """Whole runs of CrossQ: they learn, continue exactly, and their policies leave."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 import bires
-from bires.settings.keywords import make_config
-from bires.settings.options import Options, Stopped
-from bires.training.launch import begin_or_continue
-from tests.helpers import asked, assert_same_moment, contents, values_of
+from tests.helpers import assert_same_moment, configured, straight_and_stopped, values_of
 
 SMALL = {"critic_width": 16, "critics": 2}
 
 
-def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed_and_its_policy_leaves(tmp_path, quick, monkeypatch):
-    settings = {k: v for k, v in quick.items() if k != "quiet"} | SMALL
-    settings |= {"algorithm": ["crossq", "bi-res-crossq", "qrc-crossq"], "steps": 70, "eta": [0.05], "policy_delay": 2}
-    config = make_config("Pendulum-v1", settings)
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    begin_or_continue(config, tmp_path / "straight", Options(workers=0))
-    polled = iter(range(1000))
-    for moment in (24, 41):
-        with pytest.raises(Stopped):
-            begin_or_continue(config, tmp_path / "stopped", Options(workers=0), stop=partial(asked, polled, moment))
-    begin_or_continue(config, tmp_path / "stopped", Options(workers=0))
-    assert contents(tmp_path / "straight") == contents(tmp_path / "stopped")
-    assert_same_moment(tmp_path / "straight", tmp_path / "stopped", capacity=50)
-    policy = bires.Run(tmp_path / "straight").policy(1)
+def test_a_run_stopped_in_the_middle_ends_as_if_undisturbed_and_its_policy_leaves(tmp_path, quick, stepwise):
+    algorithms = ["crossq", "bi-res-crossq", "qrc-crossq"]
+    config = configured(quick | SMALL, algorithm=algorithms, steps=70, eta=[0.05], policy_delay=2)
+    straight, stopped = straight_and_stopped(config, tmp_path, 24, 41)
+    assert_same_moment(straight, stopped, capacity=50)
+    policy = bires.Run(straight).policy(1)
     path = policy.save(tmp_path / "policy.safetensors")  # which checks that the file acts as the policy does
     assert path.stat().st_size > 0
-    assert np.isfinite(bires.Run(tmp_path / "straight").metrics["alpha"][-3:]).all()
+    assert np.isfinite(bires.Run(straight).metrics["alpha"][-3:]).all()
 
 
 @pytest.mark.slow

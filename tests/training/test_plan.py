@@ -16,7 +16,7 @@ from bires.training import plan as planning
 from bires.training.plan import make_plan
 from bires.training.runners import setup_of
 from tests.environments import Counted
-from tests.helpers import TASK
+from tests.helpers import configured
 
 COUNTED = "tests.environments:bires-test/Counted-v0"
 
@@ -75,8 +75,7 @@ def test_wrong_settings_leave_no_folder_behind(tmp_path, quick):
 
 def test_a_run_that_another_process_began_meanwhile_goes_on_as_it_began(tmp_path, quick, monkeypatch):
     """While this process waits for the folder, another begins the run in threads: this one follows."""
-    quick.pop("quiet")
-    config = make_config(TASK, quick | {"seed": (0, 1)})
+    config = configured(quick, seed=(0, 1))
     monkeypatch.setattr(hardware, "processes_pay", lambda *_: True)
     monkeypatch.delenv("JAX_NUM_CPU_DEVICES", raising=False)
     said: list[str] = []

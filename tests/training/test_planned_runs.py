@@ -21,7 +21,7 @@ from bires.training.plan import make_plan
 from bires.training.runners import make_runner
 from bires.training.simulator import SimulatorModel
 from tests import environments  # noqa: F401
-from tests.helpers import arrays, cohorts_of, contents
+from tests.helpers import arrays, cohorts_of, configured, contents
 
 FOUR = ["ddpg", "dyna-ddpg", "res-dyna-ddpg", "mve-ddpg"]
 
@@ -49,9 +49,7 @@ def test_dyna_without_planning_steps_is_ddpg_bit_for_bit(tmp_path, quick):
 @pytest.mark.parametrize("task", ["Hopper", pytest.param("finger-turn_easy", marks=pytest.mark.slow)])
 def test_what_the_oracle_imagines_without_noise_is_the_replay(tmp_path, quick, monkeypatch, task):
     """σ = 0: what Dyna imagines is, bit for bit, what happened; MVE's first step starts where the transition ended."""
-    quick.pop("quiet")
-    settings = quick | {"algorithm": ["dyna-ddpg", "mve-ddpg"], "planning_noise": 0.0, "planning_steps": 2}
-    config = make_config(task, settings)
+    config = configured(quick, task, algorithm=["dyna-ddpg", "mve-ddpg"], planning_noise=0.0, planning_steps=2)
     plan = make_plan(config, Options(workers=0))
     loop = TrainingLoop(plan, Folder(tmp_path), Options(workers=0))
     Folder(tmp_path).create(config, plan.members, {})
@@ -152,12 +150,9 @@ def test_imagined_actions_stay_within_the_simulators_bounds(tmp_path, quick, mon
         pytest.param("HalfCheetah", "learned", FOUR, marks=pytest.mark.slow),
     ],
 )
-def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, task, model, algorithm, monkeypatch):
-    monkeypatch.setattr("bires.training.loop.STRIDE", 1)
-    monkeypatch.setattr("bires.training.loop.ROUND_S", 0.0)
-    quick.pop("quiet")
+def test_a_planned_run_continues_as_if_undisturbed(tmp_path, quick, split, stepwise, task, model, algorithm):
     quick |= {"steps": 70, "eval_every": 70, "replay": 40}
-    config = make_config(task, quick | {"algorithm": algorithm, "model": model, "model_scale": "small", "ensemble": 2})
+    config = configured(quick, task, algorithm=algorithm, model=model, model_scale="small", ensemble=2)
     begin_or_continue(config, tmp_path / "straight", Options(workers=0))
     for steps in (27, 22):
         with pytest.raises(Stopped):

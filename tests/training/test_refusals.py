@@ -8,25 +8,23 @@ from bires.settings.doubts import doubts
 from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.training.plan import make_plan
-from tests.helpers import PROBE, typed
+from tests.helpers import PROBE, configured, typed
 
 VALUES = [str(i / 1000) for i in range(500)]
 SMALL = ("--steps", "60", "--warmup", "20", "--eval-every", "60", "--eval-episodes", "1", "--workers", "0")
 
 
 def test_no_more_workers_than_are_useful_are_started(quick):
-    quick.pop("quiet")
     said: list[str] = []
-    plan = make_plan(make_config("pendulum-swingup", quick), Options(workers=1000, say=said.append))
+    plan = make_plan(configured(quick, "pendulum-swingup"), Options(workers=1000, say=said.append))
     assert plan.workers == 1
     assert said == ["--workers 1000 is more than is useful here; there are 1"]
-    plan = make_plan(make_config("pendulum-swingup", quick | {"seeds": 1000}), Options(workers=1000))
+    plan = make_plan(configured(quick, "pendulum-swingup", seeds=1000), Options(workers=1000))
     assert plan.workers == hardware.MOST_WORKERS_PER_CORE * hardware.cores()
 
 
 def test_workers_are_counted_as_memory(quick, monkeypatch):
-    quick.pop("quiet")
-    plan = make_plan(make_config("pendulum-swingup", quick | {"seeds": 2}), Options(workers=2))
+    plan = make_plan(configured(quick, "pendulum-swingup", seeds=2), Options(workers=2))
     monkeypatch.setattr(memory, "free_memory", lambda: 200_000_000)
     with pytest.raises(bires.UserError, match=r"2 environment workers .* need about 0\.3. GB .*--workers 0"):
         plan.require_memory()

@@ -26,7 +26,7 @@ from bires.training.launch import begin_or_continue
 from bires.training.plan import make_plan
 from bires.training.runners import Lost, ProcessRunner, make_runner
 from tests import environments
-from tests.helpers import TASK, assert_same_state, contents
+from tests.helpers import TASK, assert_same_state, configured, contents
 
 pytestmark = pytest.mark.usefixtures("split")
 RUNS: dict[str, Any] = {
@@ -49,8 +49,7 @@ def test_processes_make_what_threads_make_and_continue_each_other(name, tmp_path
     assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
     assert_same_state(tmp_path / "threads", tmp_path / "processes")
 
-    quick.pop("quiet")
-    config, store = make_config(task, quick), Store(tmp_path / "both")
+    config, store = configured(quick, task), Store(tmp_path / "both")
     with pytest.raises(Stopped, match="stopped at step 20"):
         begin_or_continue(config, tmp_path / "both", Options(cohorts="processes"), lambda: store.steps()[:1] == [20])
     begin_or_continue(config, tmp_path / "both", Options(cohorts="threads", workers=0))
@@ -89,10 +88,8 @@ def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_
         return runner
 
     monkeypatch.setattr("bires.training.loop.make_runner", watched)
-    quick.pop("quiet")
-    begin_or_continue(
-        make_config(task, quick | grid), tmp_path / "killed", Options(cohorts="processes", say=said.append)
-    )
+    options = Options(cohorts="processes", say=said.append)
+    begin_or_continue(configured(quick, task, **grid), tmp_path / "killed", options)
     assert len(killed) == 1
     assert any("has ended (killed by SIGKILL) at step 40; the run goes on" in text for text in said)
     assert any("at step 30" in text for text in said)
@@ -101,7 +98,6 @@ def test_a_process_that_is_killed_costs_the_steps_since_the_last_checkpoint(tmp_
 
 
 def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, monkeypatch):
-    quick.pop("quiet")
     spread, deaths = ProcessRunner.spread, []
 
     def fatal(runner, work, arguments):
@@ -111,7 +107,7 @@ def test_a_run_whose_processes_keep_dying_stops_and_says_so(tmp_path, quick, mon
         return spread(runner, work, arguments)
 
     monkeypatch.setattr(ProcessRunner, "spread", fatal)
-    config = make_config(TASK, quick | {"seed": (0, 1)})
+    config = configured(quick, seed=(0, 1))
     with pytest.raises(Stopped, match=r"killed by SIGKILL\); the last whole checkpoint is that of step 0") as stopped:
         begin_or_continue(config, tmp_path / "run", Options(cohorts="processes"))
     assert len(deaths) == 3

@@ -20,19 +20,20 @@ from bires.runs.checkpoint import Store
 from bires.runs.folder import Folder
 from bires.settings import grid
 from bires.settings.config import Config
-from bires.settings.keywords import make_config
 from bires.settings.options import Options
 from bires.studies.progress import last_step
 from bires.training.launch import begin_or_continue
 from bires.training.loop import TrainingLoop
 from bires.training.plan import make_plan
 from tests.helpers import (
+    LEARNING,
     PROBE,
     TASK,
     arrays,
     assert_same_moment,
     assert_same_state,
     cohorts_of,
+    configured,
     contents,
     doomed,
     typed,
@@ -40,19 +41,7 @@ from tests.helpers import (
 )
 
 MODEL_FREE = [name for name, algorithm in ALGORITHMS.items() if algorithm.planner is None]
-LEARN: dict[str, Any] = {
-    "steps": 3000,
-    "warmup": 100,
-    "eval_every": 3000,
-    "eval_episodes": 1,
-    "hidden": (32, 32),
-    "log_every": 1000,
-    "gamma": 0.9,
-    "tau": 0.05,
-    "quiet": True,
-    "eta": 0.05,
-    "workers": 0,
-}
+LEARN = LEARNING | {"tau": 0.05}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +81,7 @@ def test_the_actor_finds_the_best_action(tmp_path):
 
 
 def test_one_program_trains_all_rules_and_etas_and_is_compiled_once(tmp_path, quick, split):
-    quick.pop("quiet")
-    quick |= {"eval_every": 60}
-    config = make_config(TASK, quick | {"algorithm": MODEL_FREE, "eta": [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]})
+    config = configured(quick, eval_every=60, algorithm=MODEL_FREE, eta=[0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0])
     assert len(grid.members(config)) == 5 * 7 + 1
     plan = make_plan(config, Options())
     loop = TrainingLoop(plan, Folder(tmp_path), Options())
@@ -225,8 +212,7 @@ def test_a_finished_run_says_so_and_another_configuration_is_refused(copied, qui
     out = copied().path
     before = contents(out)
     said: list[str] = []
-    settings = {k: v for k, v in quick.items() if k != "quiet"}
-    begin_or_continue(make_config(TASK, settings), out, Options(say=said.append))
+    begin_or_continue(configured(quick), out, Options(say=said.append))
     assert "finished" in said[0]
     with pytest.raises(bires.UserError, match=r"(?s)another configuration.*batch: 8 there, 16 now"):
         bires.train(TASK, out=out, **(quick | {"batch": 16}))
@@ -309,7 +295,7 @@ def test_a_run_whose_members_have_all_diverged_ends_at_the_next_evaluation(tmp_p
     assert max(Store(run.path).steps()) == 30
 
 
-def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises_later(tmp_path, quick, monkeypatch):
+def test_a_member_that_diverged_is_not_called_failed_when_its_environment_raises_later(tmp_path, quick):
     """The environment is stepped until the divergence is noticed."""
     seed = next(seed for seed in range(99) if doomed(seed, TRAIN))
     settings = quick | {"steps": 40, "eval_every": 40, "log_every": 40, "warmup": 8}

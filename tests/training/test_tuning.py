@@ -24,7 +24,7 @@ from bires.settings.tuning import Range, draw, ranges_of, rungs
 from bires.settings.validation import validate
 from bires.training import loop
 from bires.training.launch import begin_or_continue
-from tests.helpers import TASK, asked, contents, typed
+from tests.helpers import TASK, asked, configured, contents, typed
 from tests.synthetic import make_run
 
 BASE = make_config("walker-stand", {"algorithm": ["ddpg", "bi-res-ddpg"], "seed": (0, 1), "steps": 1e5})
@@ -33,8 +33,8 @@ RATES = ranges_of({"critic_lr": (1e-4, 1e-2, "log"), "eta": (0.0, 0.5)})
 
 def search_of(quick, **settings):
     """A quick search of four trials with two seeds."""
-    given = {name: value for name, value in quick.items() if name != "quiet"} | {"eval_every": 10, "seed": (0, 1)}
-    return searched(make_config(TASK, given | settings), Search(ranges_of({"tau": (1e-3, 1e-1, "log")}), 4))
+    config = configured(quick | {"eval_every": 10, "seed": (0, 1)}, TASK, **settings)
+    return searched(config, Search(ranges_of({"tau": (1e-3, 1e-1, "log")}), 4))
 
 
 def test_draws_fill_their_ranges_and_depend_on_the_seed_alone():

@@ -33,10 +33,12 @@ from bires.settings import grid
 EARLY = ("diverged", "stopped", "failed")
 """How members are that ended before their run; their curves go on as they ended."""
 POOLED = ("task", "algorithm", "rule", *grid.ETAS, "planner", "seed", "log_every", "steps", "gamma", "tuning")
-
-
+"""Settings of every run in which those of one panel may differ."""
 SAME_AT_ZERO = {"td": ("bi", "to"), "online": ("res",)}
 """The rule of a baseline → the residual rules that are the same update with η = 0."""
+COLUMNS = ("return_mean", "q_mean", "length_mean")
+"""What is read of an evaluation."""
+Point = tuple[float, ...]
 
 
 def baselines(agent: str) -> tuple[str, ...]:
@@ -57,11 +59,6 @@ def shared(run: Run) -> list[str]:
     """Settings of planners and environments, which all members of a panel share."""
     mine = {one.name for one in run.config.agent.settings}
     return [one.name for one in run.config.own_settings if not one.varies and one.name not in mine]
-
-
-COLUMNS = ("return_mean", "q_mean", "length_mean")
-"""What is read of an evaluation."""
-Point = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -239,8 +236,12 @@ def precedence(run: Run) -> tuple[int, float, str]:
 
     Not the longest curve: a member that diverged would give way to one that did not.
     """
-    reached = int(max(run.evaluations["step"], default=0))
-    return reached, -timestamp(run.manifest.get("start")), str(run.path.resolve())
+    return last_step(run), -timestamp(run.manifest.get("start")), str(run.path.resolve())
+
+
+def last_step(run: Run) -> int:
+    """The step of its last evaluation."""
+    return int(max(run.evaluations["step"], default=0))
 
 
 def timestamp(text: Any) -> float:

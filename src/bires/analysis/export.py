@@ -22,7 +22,7 @@ from typing import Any
 
 from bires.analysis.labels import labelled, number_of
 from bires.analysis.names import file_name
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.machine.terminal import counted
 from bires.runs.run import Run
 from bires.settings import config as configs
@@ -54,10 +54,8 @@ PROJECT = "bires"
 def export(runs: Sequence[Run], to: str, out: Path, project: str) -> str:
     """Writes the members of some runs; returns what to type to see them."""
     library = require(LIBRARIES[to], to, "--to")
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
     found = viewed_members(runs)
     if to == "tensorboard":
         to_tensorboard(library, found, out)

@@ -63,6 +63,9 @@ class Estimate:
         return Estimate(self.value, float(np.clip(self.low, low, high)), float(np.clip(self.high, low, high)))
 
 
+UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+
+
 def number(value: float, form: str) -> str:
     """A number in a Python format, or a dash; what is a hundredfold or more is a multiple.
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from bires.analysis.intervals import (
     CONFIDENCE,
+    UNKNOWN,
     Estimate,
     Paired,
     Shape,
@@ -198,7 +199,7 @@ def divergence_rate(diverged: int, members: int) -> Estimate:
     if not 0 <= diverged <= members:
         raise UserError(f"diverged was given {diverged} of {members} members; accepted: from 0 to {members}.")
     if members == 0:
-        return Estimate(float("nan"), float("nan"), float("nan"))
+        return UNKNOWN
     found = stats.binomtest(diverged, members).proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(diverged / members, float(found.low), float(found.high))
 

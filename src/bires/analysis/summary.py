@@ -14,11 +14,11 @@ from rich.table import Table as RichTable
 from bires.analysis import scores, statistics
 from bires.analysis.curves import Curves, Panel, collect
 from bires.analysis.figures import save_curves
-from bires.analysis.intervals import Estimate
+from bires.analysis.intervals import UNKNOWN, Estimate
 from bires.analysis.statistics import auc
-from bires.analysis.totals import Total, between, totals
+from bires.analysis.totals import Total, between, scored, totals
 from bires.machine.columns import WIDE, Column, Look, fitted
-from bires.machine.terminal import console, plain, printable
+from bires.machine.terminal import console, printable
 from bires.runs.run import Run
 from bires.runs.tables import Table
 
@@ -124,22 +124,16 @@ def compare(panel: Panel, base: Curves | None, kind: Curves) -> Against:
     """One kind against its baseline on one task."""
     if base is None or base is kind:
         return BASELINE
-    unit = [scores.scale_of(panel).value]
-    score, final = (scores.compared([(base, kind)], measure, unit) for measure in (scores.score, scores.final))
-    nan = float("nan")
+    pair = [(panel, base, kind)]
+    score, final = scored(pair), scored(pair, scores.final)
     defined = scores.learned(panel, kind.agent) and not statistics.is_nothing(score.base).any()
     ratio = statistics.improvement(score.base, score.other, score.paired) if defined else None
     return (
         score.interval,
         between(statistics.mean_difference, score),
         between(statistics.mean_difference, final),
-        ratio or Estimate(nan, nan, nan),
+        ratio or UNKNOWN,
     )
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as plain data; unknown values are None, as JSON has no nan."""
-    return [plain(row) for row in rows]
 
 
 def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
@@ -149,7 +143,7 @@ def as_table(records: Sequence[Row] | Sequence[Total]) -> Table:
         for name, kind in get_type_hints(type(record)).items():
             value = getattr(record, name)
             if Estimate in (kind, *get_args(kind)):
-                found = value or Estimate(np.nan, np.nan, np.nan)
+                found = value or UNKNOWN
                 for end in ("value", "low", "high"):
                     columns.setdefault(name if end == "value" else f"{name}_{end}", []).append(getattr(found, end))
             else:

@@ -10,7 +10,7 @@ import numpy as np
 from bires.analysis import scores, statistics
 from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import Estimate, Statistic, estimate
-from bires.analysis.scores import Compared
+from bires.analysis.scores import Compared, Measure
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,24 @@ def rank(panel: Panel, protocol: str) -> tuple[bool, int, int]:
     return panel.runs[0].config.protocol == protocol, last, sum(len(kind.returns) for kind in panel.kinds)
 
 
+def scored(both: Sequence[Pair], measure: Measure = scores.score) -> Compared:
+    """A measure of baseline and kind on each task, in units of the tasks' scales."""
+    return scores.compared(curves_of(both), measure, [scores.scale_of(panel).value for panel, _, _ in both])
+
+
 def total_of(name: str, panels: Sequence[Panel], label: str) -> Total | None:
     both = pairs(panels, label)
     if not both:
         return None
     itself = all(base is kind for _, base, kind in both)
-    units = [scores.scale_of(panel).value for panel, _, _ in both]
-    score, final = (scores.compared(curves_of(both), m, units) for m in (scores.score, scores.final))
+    score, final = scored(both), scored(both, scores.final)
     learned = learned_by(both, score)
     ratio = None if itself else ratios(score, learned)
     beliefs = [
-        (q - expected) / (unit / 1000 / (1 - kind.gamma))
-        for (panel, _, kind), unit in zip(both, units, strict=True)
-        for q, expected in [scores.values(panel, kind)]
-        if scores.scale_of(panel).given and expected == expected  # episodes of 1000 steps, and Q of their rewards
+        (q - expected) / (scale.value / 1000 / (1 - kind.gamma))
+        for panel, _, kind in both
+        for scale, (q, expected) in [(scores.scale_of(panel), scores.values(panel, kind))]
+        if scale.given and expected == expected  # episodes of 1000 steps, and Q of their rewards
     ]
     members = [kind for panel in panels for kind in panel.kinds if kind.label == label]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 import numpy as np
@@ -11,11 +9,11 @@ from rich.console import Group
 from rich.table import Table as RichTable
 
 from bires.analysis import statistics
-from bires.analysis.intervals import Estimate, estimate
+from bires.analysis.intervals import UNKNOWN, Estimate, estimate
 from bires.errors import UserError
 from bires.machine.columns import WIDE, Column, Look, fitted
 from bires.machine.terminal import printable
-from bires.runs.folder import cell, write_whole
+from bires.runs.folder import csv_text, write_whole
 from bires.runs.run import Run
 from bires.runs.tables import Table
 from bires.settings import config as configs
@@ -58,7 +56,7 @@ def table(run: Run) -> Table:
     rows: list[dict[str, Any]] = []
     for trial in trials:
         scores = np.array([found[one.member] for one in trial.members if one.member in found])
-        value = estimate(statistics.mean, scores[:, None]) if len(scores) else Estimate(*[float("nan")] * 3)
+        value = estimate(statistics.mean, scores[:, None]) if len(scores) else UNKNOWN
         status = {str(members["status"][one.member]) for one in trial.members}
         own = trial.first.row()
         rows.append(
@@ -82,11 +80,8 @@ def column(values: list[Any]) -> np.ndarray:
 
 def write(run: Run) -> Table:
     """The table, also as trials.csv in the run folder."""
-    found, text = table(run), io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.columns)
-    writer.writerows([cell(value) for value in row.values()] for row in found.rows())
-    write_whole(run.path / "trials.csv", text.getvalue())
+    found = table(run)
+    write_whole(run.path / "trials.csv", csv_text([found.columns, *(row.values() for row in found.rows())]))
     return found
 
 

@@ -259,8 +259,7 @@ def play(
     number, which = proper("episode", episode, int), proper("member", member, int)
     if number < 0:
         raise UserError(f"--episode was given {episode}; accepted: whole numbers from 0.")
-    default = where.path / f"member-{which}.{'mp4' if filming.has_ffmpeg() else 'gif'}"
-    return filming.play(where, which, number, default if video is None else folder("video", video))
+    return filming.play(where, which, number, None if video is None else folder("video", video))
 
 
 @as_typed

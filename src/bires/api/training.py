@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bires.analysis.live import logging
@@ -14,9 +13,6 @@ from bires.api.results import Run
 from bires.api.spelling import as_typed, folder
 from bires.errors import UserError
 from bires.runs import run as reading
-from bires.runs.checkpoint import Store
-from bires.runs.folder import Folder
-from bires.runs.lock import Lock
 from bires.runs.trust import names_others
 from bires.settings import config as configs
 from bires.settings.comparison import compared, require_two
@@ -27,8 +23,7 @@ from bires.settings.values import proper
 from bires.studies.run import Following
 from bires.training.callbacks import Callback, load_callback
 from bires.training.display import Display
-from bires.training.launch import newest
-from bires.training.plan import make_plan
+from bires.training.launch import lengthen
 from bires.training.start import default_out, start
 
 
@@ -199,37 +194,3 @@ def carried_out(
         trust = ", trust=True" if names_others(configs.to_json(config)) else ""
         stopped.args = (f"{stopped}; continue with bires.resume({str(path)!r}{trust})",)
         raise
-
-
-def lengthen(path: Path, steps: int, options: Options, trust: bool = False) -> None:
-    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so.
-
-    What is refused then, for these options, is refused here: the run is left as it is.
-    """
-    run = reading.Run(path, trust)
-    run.require_resumable()
-    if steps < run.config.steps:
-        raise UserError(
-            f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
-        )
-    ends = set(run.members["status"])
-    if "stopped" in ends and ends <= {"stopped", "diverged", "failed"} and steps > run.config.steps:
-        raise UserError(f"{path} has no member that can go on: all have stopped, diverged or failed. Train anew.")
-    if not Store(path).steps():
-        raise UserError(
-            f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
-        )
-    if steps > run.config.steps:
-        gone = [row for row in run.members.rows() if row["status"] in ("diverged", "failed")]
-        plan = make_plan(replace(run.config, steps=steps), options, Folder(path))
-        plan.require_memory()  # its replay may grow
-        with Lock(path, Options.patience):
-            newest(plan, Folder(path))  # or it cannot go on, and is left as it is
-            Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})
-
-
-def at_step(run: reading.Run, row: dict[str, Any]) -> int:
-    """The step at which a member was frozen."""
-    if row["diverged_at"] != row["diverged_at"]:
-        raise UserError(f"{run.path / 'members.csv'} does not say when member {row['member']} diverged.")
-    return int(row["diverged_at"])

@@ -11,17 +11,27 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from bires.agents import registry
-from bires.cli.flags import Selection, require_task_first
+from bires.cli.flags import TRAINING, Selection, require_task_first
 from bires.cli.groups import with_family, with_groups
-from bires.cli.output import NO_DEFAULT, Json, MaybeNumber, MaybePath, MaybeText, MaybeWhole, Output, Trust, metavar
-from bires.cli.tools import Check, Doctor, Export, Play
+from bires.cli.output import (
+    NO_DEFAULT,
+    Json,
+    MaybeNumber,
+    MaybePath,
+    MaybeText,
+    MaybeWhole,
+    Output,
+    RunFolders,
+    Trust,
+    metavar,
+)
+from bires.cli.tools import Check, Doctor, Evaluate, Export, Play
 from bires.cli.training import Compare, Resume, Train, Tune
 from bires.cli.values import arguments_of, refuse_wrong_values
 from bires.errors import UserError, unknown
 from bires.settings.config import types
 from bires.settings.values import Whole, flag
 
-TRAINING = (["train"], ["compare"], ["tune"])
 KEEPING = ("resume", "evaluate", "play", "report", "export")
 """Commands on runs that are there."""
 
@@ -38,45 +48,17 @@ class List:
 
     def run(self) -> int:
         from bires.cli.listing import folded, listing, records
-        from bires.machine.terminal import json_line
-        from bires.runs.tables import terminal_width
+        from bires.machine.terminal import json_line, terminal_width
 
         print(json_line(records(self.what)) if self.json else folded(listing(self.what), terminal_width()))
         return 0
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """Evaluate the members of a run at its newest checkpoint."""
-
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
-    """The folder of a run."""
-    episodes: Whole = 20
-    """Noise-free episodes of each member."""
-    member: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
-    """Only these members."""
-    workers: MaybeWhole = None
-    """Environment processes; 0: none; default: chosen by size."""
-    json: Json = False
-    trust: Trust = False
-
-    def run(self) -> int:
-        from bires.cli.evaluating import evaluate_run
-        from bires.runs.run import Run
-
-        found = Run(self.run_folder, self.trust)
-        return evaluate_run(found, self.episodes, self.member, self.workers, self.json)
-
-
-@dataclass(frozen=True)
 class WriteReport:
     """Write report.html, figures and tables of runs; one panel per task."""
 
-    runs: Annotated[
-        tuple[Path, ...],
-        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
-        tyro.conf.Positional,
-    ]
+    runs: RunFolders
     """Run folders, or folders that hold some."""
     out: Path = Path("report")
     """Where to write."""

@@ -15,6 +15,9 @@ from bires.settings.foreign import ELSEWHERE
 from bires.settings.values import flag, is_number, require_one
 from bires.types import Setting, Sight
 
+TRAINING = (["train"], ["compare"], ["tune"])
+"""How a command line begins that trains a new run."""
+
 
 class Selection:
     """The agent, planners and task of a command line, before it is parsed."""
@@ -75,7 +78,7 @@ def one_task_each(words: list[str]) -> list[list[str]]:
 def completed(words: list[str]) -> list[str]:
     """A command line that names its algorithms: of `bires compare` two, those of --agent or of the task's first agent;
     of `train` and `tune` that agent's Bi-Res version."""
-    if words[:1] not in (["train"], ["compare"], ["tune"]):
+    if words[:1] not in TRAINING:
         return words
     agents, given = values_after(words, "--agent"), values_after(words, "--algorithm")
     if agents and given:
@@ -119,7 +122,7 @@ def typed(record: Any, settings: Sequence[Setting], sight: Sight) -> dict[str, A
     for setting in settings:
         value, default = getattr(record, setting.name), setting.default_for(sight)
         if value == () and setting.varies:
-            raise UserError(f"--{setting.name.replace('_', '-')} was given no value; give one or more.")
+            raise UserError(f"{flag(setting.name)} was given no value; give one or more.")
         if value != ((default,) if setting.varies else default):
             given[setting.name] = value
     return given

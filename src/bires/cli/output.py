@@ -19,6 +19,12 @@ def metavar(text: str) -> Any:
 
 NO_DEFAULT = tyro.conf.arg(help_behavior_hint="")
 """For a list that may be empty: its text says what that means."""
+RunFolder = Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+RunFolders = Annotated[
+    tuple[Path, ...],
+    tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
+    tyro.conf.Positional,
+]
 MaybeWhole = Annotated[Whole | None, metavar("INT")]
 MaybeNumber = Annotated[float | None, metavar("FLOAT")]
 MaybeText = Annotated[str | None, metavar("STR")]

@@ -1,4 +1,4 @@
-"""Commands around a run, a task and the machine: play, export, check, doctor."""
+"""Commands around a run, a task and the machine: evaluate, play, export, check, doctor."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from bires.cli.output import Json, MaybePath, MaybeWhole, Trust
+from bires.cli.output import NO_DEFAULT, Json, MaybePath, MaybeWhole, RunFolder, RunFolders, Trust
 from bires.envs.adapter import Protocol
 from bires.settings.arguments import Arguments
 from bires.settings.options import Source, Target
@@ -19,10 +18,40 @@ from bires.settings.values import Whole
 
 
 @dataclass(frozen=True)
+class Evaluate:
+    """Evaluate the members of a run at its newest checkpoint."""
+
+    run_folder: RunFolder
+    """The folder of a run."""
+    episodes: Whole = 20
+    """Noise-free episodes of each member."""
+    member: Annotated[tuple[Whole, ...], NO_DEFAULT] = ()
+    """Only these members."""
+    workers: MaybeWhole = None
+    """Environment processes; 0: none; default: chosen by size."""
+    json: Json = False
+    trust: Trust = False
+
+    def run(self) -> int:
+        from bires.machine.terminal import aside, json_line, printable, terminal_width
+        from bires.runs.run import Run
+        from bires.tools.evaluating import evaluate_run
+
+        run = Run(self.run_folder, self.trust)
+        with aside(self.json):
+            found = evaluate_run(run, self.episodes, self.member, self.workers)
+        for member, text in found.skipped.items():
+            said = printable(text.splitlines()[-1])
+            print(f"member {member} is skipped; its environment raised: {said}", file=sys.stderr)
+        print(json_line(list(found.table.rows())) if self.json else found.table.show(width=terminal_width()))
+        return 0
+
+
+@dataclass(frozen=True)
 class Play:
     """Film one noise-free episode of a member at the newest checkpoint; no display is needed."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    run_folder: RunFolder
     """The folder of a run."""
     member: Whole = 0
     """The member that plays."""
@@ -37,15 +66,13 @@ class Play:
         from bires.errors import UserError
         from bires.machine.terminal import aside, json_line
         from bires.runs.run import Run
-        from bires.tools.video import has_ffmpeg, play
+        from bires.tools.video import play
 
         if self.episode < 0:
             raise UserError(f"--episode was given {self.episode}; accepted: whole numbers from 0.")
-        default = self.run_folder / f"member-{self.member}.{'mp4' if has_ffmpeg() else 'gif'}"
-        video = self.video or default
         say = partial(print, file=sys.stderr)
         with aside(self.json):
-            done = play(Run(self.run_folder, self.trust), self.member, self.episode, video, say)
+            done = play(Run(self.run_folder, self.trust), self.member, self.episode, self.video, say)
         if self.json:
             print(json_line(done))
             return 0
@@ -58,11 +85,7 @@ class Export:
     """Write runs for other programs: curves for TensorBoard or Weights & Biases, a policy as one file, a folder for a
     model hub, or a Minari dataset. Exporting again replaces what was there."""
 
-    runs: Annotated[
-        tuple[Path, ...],
-        tyro.conf.arg(name="RUN", metavar="RUN [RUN ...]", help_behavior_hint=""),
-        tyro.conf.Positional,
-    ]
+    runs: RunFolders
     """Run folders, or folders that hold some; one run for a policy, a hub or a dataset."""
     to: Target = "tensorboard"
     """tensorboard, wandb, minari and onnx need the extra of that name. Nothing is uploaded."""

@@ -18,6 +18,7 @@ from bires.cli.output import (
     MaybeViewer,
     MaybeWhole,
     Output,
+    RunFolder,
     RunOptions,
     Trust,
 )
@@ -148,7 +149,7 @@ class Tune(Training):
 class Resume:
     """Continue a run where its newest checkpoint left it; with --steps, beyond its end."""
 
-    run_folder: Annotated[Path, tyro.conf.arg(name="RUN", metavar="RUN"), tyro.conf.Positional]
+    run_folder: RunFolder
     """The folder of a run."""
     steps: MaybeWhole = None
     """Train until this many steps in all; default: those of the run."""
@@ -160,9 +161,9 @@ class Resume:
     running: RunOptions = field(default_factory=RunOptions)
 
     def run(self) -> int:
-        from bires.api.training import lengthen
         from bires.runs.run import Run
         from bires.studies.run import Following
+        from bires.training.launch import lengthen
 
         if self.steps is not None:
             Following(self.callback, self.log).require()
@@ -212,7 +213,8 @@ def train_and_show(config: Config, output: Output, callback: str | None, log: st
 
 def show(run: Run, display: Display) -> None:
     """The table and the picture at the end of a run."""
-    from bires.analysis.summary import as_json, of_run, picture, rich_table
+    from bires.analysis.summary import of_run, picture, rich_table
+    from bires.machine.terminal import plain
     from bires.runs.folder import write_whole
     from bires.runs.trust import resume_command
 
@@ -223,12 +225,12 @@ def show(run: Run, display: Display) -> None:
     path: Path | None = None
     try:
         path = picture(run)
-        write_whole(run.path / "summary.json", json.dumps(as_json(rows), indent=2) + "\n")
+        write_whole(run.path / "summary.json", json.dumps(plain(rows), indent=2) + "\n")
     except OSError as error:  # a finished run may lie where nothing can be written
         what = f"summary.json or curves.png of {run.path} cannot be written ({error.strerror})"
         again = resume_command(run.path, run.manifest["config"])
         display.warn(f"{what}; the run itself is whole. They are made anew by {again}")
-    display.event("done", run=str(run.path), summary=as_json(rows), picture=path and str(path))
+    display.event("done", run=str(run.path), summary=rows, picture=path and str(path))
     if not display.quiet and not display.as_json:
         display.console.print(rich_table(run, rows))
         if path is not None:

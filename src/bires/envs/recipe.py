@@ -6,6 +6,7 @@ import copy
 import re
 import traceback
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,7 +171,5 @@ def plain_recipe(name: str, protocol: Protocol) -> Recipe:
 
 def probe(made: Recipe) -> Space:
     """The task's sizes, from one environment that is closed again."""
-    environment = made.build()
-    environment.close()
-    space: Space = environment.space
-    return space
+    with closing(made.build()) as environment:
+        return environment.space

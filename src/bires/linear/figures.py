@@ -9,7 +9,22 @@ from typing import Any
 import numpy as np
 
 from bires.linear.claims import Verdict
-from bires.linear.plots import BLACK, BLUE, GREEN, OTHER, RED, SKY, STYLES, beside, column, label, lines, names, panels
+from bires.linear.plots import (
+    BLACK,
+    BLUE,
+    GREEN,
+    OTHER,
+    RED,
+    SKY,
+    STYLES,
+    beside,
+    column,
+    label,
+    line,
+    lines,
+    names,
+    panels,
+)
 from bires.linear.relative_figures import draw_cures, draw_noise, draw_rests
 
 
@@ -51,17 +66,10 @@ def _diagonal(ax: Any, values: list[float]) -> None:
 def draw_unbounded(v: Verdict) -> Any:
     figure, (ax,) = panels(1, 4.4)
     rows = v.tables["curve"]
-    for name, (color, dash, marker) in zip(list(rows[0])[1:], (OTHER[0], OTHER[1], OTHER[2]), strict=True):
-        ax.loglog(
-            column(rows, "gap"),
-            column(rows, name),
-            color=color,
-            linestyle=dash,
-            marker=marker,
-            markevery=6,
-            markersize=4.5,
-            label=name,
-        )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for name, look in zip(list(rows[0])[1:], OTHER[:3], strict=True):
+        line(ax, column(rows, "gap"), column(rows, name), look, 6, label=name)
     label(ax, "w→2w with reward 1 in the first state", "2/3 − p (distance from the critical behaviour)", "MSVE")
     return figure
 
@@ -102,15 +110,7 @@ def draw_learnable(v: Verdict) -> Any:
         for mdp, color, dash in (("left", BLUE, "-"), ("right", RED, "--")):
             for weight, marker in (("w1", "o"), ("w2", "^")):
                 at = column(rows, "gamma", mdp=mdp), column(rows, weight, mdp=mdp)
-                ax.plot(
-                    *at,
-                    color=color,
-                    linestyle=dash,
-                    marker=marker,
-                    markevery=5,
-                    markersize=4.5,
-                    label=f"{mdp} MDP, {weight}",
-                )
+                line(ax, *at, (color, dash, marker), 5, label=f"{mdp} MDP, {weight}")
         ax.set_ylim(-0.45, 0.45)
         label(ax, f"minimiser of {error}", "γ", "weight")
     return figure
@@ -118,24 +118,12 @@ def draw_learnable(v: Verdict) -> Any:
 
 def draw_bias(v: Verdict) -> Any:
     figure, axes = panels(2)
-    for (family, text), (color, dash, marker) in zip(
-        (("ring", "ring, noise"), ("A-split", "A-split, 2p")), OTHER, strict=False
-    ):
-        rows = [r for r in v.tables["noise"] if r["family"] == family]
-        axes[0].plot(
-            column(rows, "noise"),
-            column(rows, "one successor"),
-            color=color,
-            linestyle=dash,
-            marker=marker,
-            markevery=4,
-            markersize=4.5,
-            label=f"{text}: one successor",
-        )
-    rows = [r for r in v.tables["noise"] if r["family"] == "ring"]
-    axes[0].plot(
-        column(rows, "noise"), column(rows, "two successors"), color=BLACK, linestyle=":", label="both: two successors"
-    )
+    rows = v.tables["noise"]
+    for (family, text), look in zip((("ring", "ring, noise"), ("A-split", "A-split, 2p")), OTHER, strict=False):
+        at = column(rows, "noise", family=family), column(rows, "one successor", family=family)
+        line(axes[0], *at, look, 4, label=f"{text}: one successor")
+    at = column(rows, "noise", family="ring"), column(rows, "two successors", family="ring")
+    axes[0].plot(*at, color=BLACK, linestyle=":", label="both: two successors")
     label(axes[0], "bias of RG", "stochasticity", "RMSVE of the fixed point")
     rows = v.tables["eta"]
     axes[1].plot(column(rows, "eta"), column(rows, "RMSVE"), color=BLUE, marker="o", markevery=4, markersize=4.5)

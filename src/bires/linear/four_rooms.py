@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
+from scipy.sparse import csgraph
 
 from bires.errors import unknown
 from bires.linear.mdp import Array, Problem, problem
@@ -31,6 +30,8 @@ POLICIES = ("random", "shortest")
 
 CELLS = [(y, x) for y, row in enumerate(MAP) for x, mark in enumerate(row) if mark == " "]
 INDEX = {cell: i for i, cell in enumerate(CELLS)}
+NEXT = np.array([[INDEX.get((y + dy, x + dx), s) for dy, dx in MOVES] for (y, x), s in INDEX.items()])
+"""NEXT[s, a], the cell that a move leads to: where there is a wall, the same one."""
 
 
 def four_rooms(
@@ -48,10 +49,7 @@ def four_rooms(
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES, "Type policy='random'.")
     count, end = len(CELLS), INDEX[goal]
-    step = np.zeros((4, count, count))
-    for cell, s in INDEX.items():
-        for a, (dy, dx) in enumerate(MOVES):
-            step[a, s, INDEX.get((cell[0] + dy, cell[1] + dx), s)] = 1.0
+    step = np.eye(count)[NEXT.T]
     P = (1.0 - slip) * step + slip * step.mean(0)
     r, ends = np.zeros((2, 4, count, count))
     P[:, end] = 1.0 / (count - 1)
@@ -65,20 +63,12 @@ def four_rooms(
 
 def shortest_path(goal: tuple[int, int] = GOAL) -> Array:
     """A policy that takes, with equal chance, the moves that shorten the way to the goal; in the goal any move."""
-    distance, queue = {goal: 0}, deque([goal])
-    while queue:
-        cell = queue.popleft()
-        for dy, dx in MOVES:
-            near = (cell[0] + dy, cell[1] + dx)
-            if near in INDEX and near not in distance:
-                distance[near] = distance[cell] + 1
-                queue.append(near)
-    policy = np.zeros((len(CELLS), 4))
-    for cell, s in INDEX.items():
-        for a, (dy, dx) in enumerate(MOVES):
-            policy[s, a] = cell == goal or distance.get((cell[0] + dy, cell[1] + dx), 999) < distance[cell]
-    total: Array = policy.sum(1, keepdims=True)
-    return policy / total
+    joined = np.eye(len(CELLS))[NEXT].sum(1)
+    distance = csgraph.shortest_path(joined, unweighted=True, indices=INDEX[goal])
+    shorter = distance[NEXT] < distance[:, None]
+    shorter[INDEX[goal]] = True
+    policy: Array = shorter / shorter.sum(1, keepdims=True)
+    return policy
 
 
 def room_features(kind: str) -> Array:

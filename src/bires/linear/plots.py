@@ -47,7 +47,7 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "ortho(0.5)": (GREEN, "-", "<"),
     "fr(0.5)": (ORANGE, "-.", ">"),
 }
-OTHER = [
+OTHER: list[tuple[str, Any, str]] = [
     (BLUE, "-", "o"),
     (RED, "--", "s"),
     (GREEN, "-.", "^"),
@@ -71,23 +71,18 @@ def lines(ax: Any, rows: Table, x: str, y: str, by: str, band: tuple[str, str] |
     """One line for each value of a column."""
     spare = cycle(OTHER)
     for name in names(rows, by):
-        color, dash, marker = STYLES.get(name) or next(spare)
+        look = STYLES.get(name) or next(spare)
         mine = [row for row in rows if str(row[by]) == name]
-        xs, ys = column(mine, x), column(mine, y)
-        every = max(1, len(xs) // 8)
-        ax.plot(
-            xs,
-            ys,
-            color=color,
-            linestyle=dash,
-            marker=marker,
-            markevery=every,
-            markersize=4.5,
-            linewidth=1.4,
-            label=name,
-        )
+        xs = column(mine, x)
+        line(ax, xs, column(mine, y), look, max(1, len(xs) // 8), label=name, linewidth=1.4)
         if band:
-            ax.fill_between(xs, column(mine, band[0]), column(mine, band[1]), color=color, alpha=0.15, linewidth=0)
+            ax.fill_between(xs, column(mine, band[0]), column(mine, band[1]), color=look[0], alpha=0.15, linewidth=0)
+
+
+def line(ax: Any, xs: list[Any], ys: list[Any], look: tuple[str, Any, str], every: int, **more: Any) -> None:
+    """A line of a colour and dash, with a marker at every so many-th point."""
+    color, dash, marker = look
+    ax.plot(xs, ys, color=color, linestyle=dash, marker=marker, markevery=every, markersize=4.5, **more)
 
 
 def label(ax: Any, title: str, x: str, y: str, legend: str | None = "best") -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bires.linear.claims import Verdict
 from bires.linear.plots import OTHER, STYLES, beside, column, label, lines, names, panels
+from bires.linear.relatives import PLACES
 
 
 def draw_noise(v: Verdict) -> Any:
@@ -55,7 +56,7 @@ def draw_cures(v: Verdict) -> Any:
     beside(axes[0])
     rows = v.tables["stable"]
     methods = names(rows, "method")
-    for i, (place, (color, _, _)) in enumerate(zip(("Baird's star", "w→2w", "random MDPs"), OTHER, strict=False)):
+    for i, (place, (color, _, _)) in enumerate(zip(PLACES, OTHER, strict=False)):
         axes[1].barh(np.arange(len(methods)) + 0.27 * (i - 1), column(rows, place), 0.25, color=color, label=place)
     axes[1].set_yticks(range(len(methods)), methods)
     axes[1].invert_yaxis()

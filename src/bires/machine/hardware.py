@@ -192,6 +192,11 @@ def only_device(platform: str, which: int) -> Any:
     return device
 
 
+def leave_accelerators() -> None:
+    """This process computes on the CPU: accelerators are for those that it starts."""
+    settings.update("jax_platforms", "cpu")
+
+
 def prefer_precision() -> None:
     """Products of float32 are products of float32: left to itself, XLA on an accelerator may round factors to TF32."""
     settings.update("jax_default_matmul_precision", "float32")

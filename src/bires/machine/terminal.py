@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
@@ -34,6 +35,11 @@ def counted(count: int, what: str) -> str:
 def console(stderr: bool = False) -> Console:
     """A console that takes no text for mark-up, emoji or numbers to colour."""
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def terminal_width() -> int | None:
+    """Characters in a line of the terminal; None: output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def json_line(value: Any) -> str:

@@ -45,10 +45,8 @@ def planning_of(config: Config, members: Sequence[Member], agent: Agent) -> Plan
     specs = [planners.planner(str(member.planner)) for member in planned]
     uses = []
     for kind in kinds.values():
-        sizes = [size_of(member) for member in planned if kind_of(member) is kind]
-        if sizes:
-            width, depth = (max(column) for column in zip(*sizes, strict=True))
-            mine = [member for member in planned if kind_of(member) is kind]
+        if mine := [member for member in planned if kind_of(member) is kind]:
+            width, depth = (max(column) for column in zip(*map(size_of, mine), strict=True))
             doubts = config.own["model"] == "learned" and any(kind.doubts(member.planning) for member in mine)
             uses.append(Use(kind, width, depth, all(kind_of(member) is kind for member in members), doubts))
     settings = planners.settings_of(member.planner for member in members)

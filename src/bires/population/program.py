@@ -1,4 +1,4 @@
-"""A program: what a population computes, made from its configuration. How it is stepped is `population`'s business."""
+"""A program: what a population computes, made from its configuration. `bires.population.step` steps it."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class Program:
     capacity: int
     warmup: int
     update_every: int
-    update_times: int = 1
-    planning: Planning | None = None
-    learning: Learning | None = None
+    update_times: int
+    planning: Planning | None
+    learning: Learning | None
     """How models are learned; None: no member plans, or the simulator is the model."""
-    normalised: bool = False
+    normalised: bool
     """Whether learners keep the moments of their observations."""
-    needs: Needs | None = None
+    needs: Needs
     """What the rules of all members read and do."""
     rates: tuple[str, ...] = ()
     """The learning rates that move."""

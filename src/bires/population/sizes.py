@@ -20,14 +20,15 @@ def require_room(config: Config, space: Space) -> None:
     free = free_memory()
     critics, ensemble = config.own.get("critics", 1), config.own.get("ensemble", 1)
     scale = SCALES[config.own["model_scale"]]
-    layers, models = " ".join(map(str, config.hidden)), (space.observation, *scale.change)
+    layers = " ".join(map(str, config.hidden))
+    models = (space.observation, *scale.change) if config.own["model"] == "learned" else ()
     narrower = "--batch 256" if config.batch > 256 else "--hidden 256 256"  # what takes the memory of a small batch
     wanted = {
         f"--hidden {layers}": (COPIES * weights(first_layers(config, space)), "--hidden 256 256"),
         **critic_width(config, space),
         f"--critics {critics}": (COPIES * critics * weights(critic_layers(config, space)), "--critics 2"),
         f"--batch {config.batch}": (batch_bytes(config, space), narrower),
-        f"--ensemble {ensemble}": (COPIES * ensemble * weights(models) if plans(config) else 0, "--ensemble 5"),
+        f"--ensemble {ensemble}": (COPIES * ensemble * weights(models), "--ensemble 5"),
     }
     for given, (needed, smaller) in wanted.items():
         if needed > free:
@@ -66,8 +67,3 @@ def first_layers(config: Config, space: Space) -> tuple[int, ...]:
 def weights(layers: Sequence[int]) -> int:
     """The weights of a network without its last layer."""
     return sum(inputs * outputs for inputs, outputs in pairwise(layers))
-
-
-def plans(config: Config) -> bool:
-    """Whether models are learned."""
-    return bool(config.own["model"] == "learned")

@@ -32,7 +32,7 @@ class CohortState(NamedTuple):
     alive: jax.Array
     diverged_at: jax.Array
     sums: jax.Array
-    """Running `SUMS` since the last log."""
+    """`Program.sums` since the last log."""
     model: Any = None
     """Learned models; None in a population without them."""
 

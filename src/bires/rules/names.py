@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bires.errors import UserError, unknown
+from bires.machine.modules import import_users
 from bires.rules.known import OURS, RULES, define
 from bires.rules.rule import Delta, Rule
 
@@ -49,8 +50,6 @@ def get(name: str) -> Rule:
 
 def load(module: str, name: str) -> None:
     """Adds a rule of a user's module: one that it defined, or a `Rule` among its names."""
-    from bires.machine.modules import import_users
-
     there = vars(import_users(module, "--rule"))
     if isinstance(found := there.get(name), Rule):
         define(name, found, f"your own, from {module}")

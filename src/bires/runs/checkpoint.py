@@ -128,6 +128,10 @@ class Store:
     def __init__(self, run: Path, name: str = "checkpoints") -> None:
         self.path = run / name
 
+    def folder(self, step: int) -> Path:
+        """Where the checkpoint of a step is."""
+        return self.path / f"step-{step:012d}"
+
     def steps(self) -> list[int]:
         """The steps at which there is a checkpoint, newest first."""
         try:
@@ -151,7 +155,7 @@ class Store:
     def save(self, checkpoint: Checkpoint) -> None:
         """Writes a checkpoint and removes what only older ones needed."""
         self.path.mkdir(exist_ok=True)
-        final = self.path / f"step-{checkpoint.step:012d}"
+        final = self.folder(checkpoint.step)
         aside = self.path / f"{final.name}.part"
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
@@ -178,21 +182,21 @@ class Store:
 
     def keep(self, step: int, place: Store) -> None:
         """Copies a checkpoint, without its replay, to where none is removed."""
-        name = f"step-{step:012d}"
-        if step in place.steps() or not (self.path / name).is_dir():
+        ours, theirs = self.folder(step), place.folder(step)
+        if step in place.steps() or not ours.is_dir():
             return
         place.path.mkdir(exist_ok=True)
-        aside = place.path / f"{name}.part"
+        aside = theirs.with_name(f"{theirs.name}.part")
         shutil.rmtree(aside, ignore_errors=True)
-        shutil.copytree(self.path / name, aside)
+        shutil.copytree(ours, aside)
         for path in (*aside.iterdir(), aside):
             flush(path)
-        aside.rename(place.path / name)
+        aside.rename(theirs)
         flush(place.path)
 
     def load(self, step: int, with_replay: bool = True) -> Checkpoint:
         """Reads and checks a checkpoint; its replay segments are checked too unless they are not wanted."""
-        folder = self.path / f"step-{step:012d}"
+        folder = self.folder(step)
         meta = self._meta(folder)
         try:
             segments = [Segment(**segment) for segment in meta["replay"]]
@@ -212,7 +216,7 @@ class Store:
 
     def set_aside(self, step: int) -> None:
         """Keeps a damaged checkpoint under a name that no run reads."""
-        folder = self.path / f"step-{step:012d}"
+        folder = self.folder(step)
         aside = folder.with_name(f"damaged-{folder.name}")
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
@@ -247,11 +251,11 @@ class Store:
 
     def _tidy(self, newest: Checkpoint) -> None:
         for step in self.steps()[KEPT:]:
-            shutil.rmtree(self.path / f"step-{step:012d}")
+            shutil.rmtree(self.folder(step))
         needed: set[str] = set()
         for step in self.steps():
             try:
-                needed |= {segment["file"] for segment in self._meta(self.path / f"step-{step:012d}")["replay"]}
+                needed |= {segment["file"] for segment in self._meta(self.folder(step))["replay"]}
             except UnreadableCheckpoint:
                 return  # it may be whole, and nobody knows now which files it needs
             except CorruptCheckpoint:

@@ -65,9 +65,7 @@ class Appender:
         self._file: Any = path.open("ab", buffering=0)
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([[cell(value) for value in row] for row in rows])
-        whole, rest = self.size(), memoryview(text.getvalue().encode())
+        whole, rest = self.size(), memoryview(csv_text(rows).encode())
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
@@ -88,6 +86,13 @@ class Appender:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as the text of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([cell(value) for value in row] for row in rows)
+    return text.getvalue()
 
 
 def cell(value: Any) -> Any:
@@ -141,16 +146,14 @@ class Folder:
         Frozen members have diverged, unless their environments have ``failed``.
         """
         early = [(frozen, "diverged"), (stopped or {}, "stopped")]
-        text = io.StringIO()
         columns = list(members[0].row())
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["member", "task", *columns[1:], "status", "diverged_at", "stopped_at"])
+        rows: list[list[Any]] = [["member", "task", *columns[1:], "status", "diverged_at", "stopped_at"]]
         for member in members:
             number, usual = member.member, "finished" if end else "running"
             status = "failed" if number in failed else next((name for ended, name in early if number in ended), usual)
-            values = [cell(value) for value in member.row().values()]
-            writer.writerow([values[0], config.task, *values[1:], status, *(one.get(number, "") for one, _ in early)])
-        write_whole(self.path / "members.csv", text.getvalue())
+            _, *values = member.row().values()
+            rows.append([number, config.task, *values, status, *(one.get(number) for one, _ in early)])
+        write_whole(self.path / "members.csv", csv_text(rows))
 
     def withdraw(self) -> None:
         """Removes what `create` and `open` wrote: the run never began. Tracebacks stay, as messages have named them."""

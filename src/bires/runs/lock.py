@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 
 BEAT_S = 5.0
 LOST_S = 60.0
@@ -84,10 +84,11 @@ class Lock:
     def __enter__(self) -> Lock:
         self._file = self._acquire()
         try:
-            self._write()
-        except OSError as error:
+            with writing_to(self._folder):
+                self._write()
+        except UserError:
             self._file.close()
-            raise self._unwritable(error) from error
+            raise
         self._thread = threading.Thread(target=self._keep_beating, daemon=True, name="bires-lock")
         self._thread.start()
         _held.add(self)
@@ -153,11 +154,9 @@ class Lock:
         """The lock file, and whether the kernel let us have it."""
         import fcntl
 
-        try:
+        with writing_to(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             file = self._path.open("a+")
-        except OSError as error:
-            raise self._unwritable(error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -166,9 +165,6 @@ class Lock:
             return file, os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except OSError:
             return file, False
-
-    def _unwritable(self, error: OSError) -> UserError:
-        return UserError(f"Cannot write to --out {self._folder} ({error.strerror}). Give a folder you may write to.")
 
     def _write(self) -> None:
         """Writes our claim in place: the file is never empty."""

@@ -152,11 +152,7 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:
             observation = vector(observation, choices=True)
         seen = numbers(observation, space.dtype)
-        if seen.size == 0 or seen.size % space.observation:
-            raise UserError(
-                f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
-                f"of {config.task}, {counted(space.observation, 'number')}, or several."
-            )
+        require_whole(seen, space.observation, config.task)
         scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
         return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
 
@@ -180,6 +176,15 @@ def numbers(observation: Any, dtype: Any = None) -> np.ndarray:
         ) from error
 
 
+def require_whole(seen: np.ndarray, size: int, task: str) -> None:
+    """Refuses what is not one observation of a size, or several."""
+    if seen.size == 0 or seen.size % size:
+        raise UserError(
+            f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
+            f"of {task}, {counted(size, 'number')}, or several."
+        )
+
+
 def saved_policy(path: Path) -> Policy:
     """A policy as `Policy.save` wrote it into a .safetensors file; NumPy computes its actions."""
     made = read(path)
@@ -192,11 +197,7 @@ def saved_policy(path: Path) -> Policy:
                 "gymnasium.spaces.flatten(env.observation_space, observation)."
             )
         seen = numbers(observation, np.float32)
-        if seen.size == 0 or seen.size % size:
-            raise UserError(
-                f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
-                f"of {made.about.get('task', 'its task')}, {counted(size, 'number')}, or several."
-            )
+        require_whole(seen, size, made.about.get("task", "its task"))
         actions = made.act(seen.reshape(-1, size))
         return np.asarray(actions[0] if seen.ndim < 2 and seen.size == size else actions)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bires.errors import UserError
+from bires.machine.terminal import counted
 from bires.runs.folder import EVALUATION_COLUMNS, FORMAT, METRIC_COLUMNS
 from bires.runs.tables import Table, read_csv
 from bires.runs.trust import read_manifest, remember, require_trusted
@@ -67,8 +68,7 @@ class Run:
         return str(self.path)
 
     def __repr__(self) -> str:
-        count = self.members.height
-        return f"Run({str(self.path)!r}: {self.config.task}, {count} member{'s' if count != 1 else ''})"
+        return f"Run({str(self.path)!r}: {self.config.task}, {counted(self.members.height, 'member')})"
 
     def require_resumable(self) -> None:
         """Refuses to continue a run of another format: the two parts of its curve would not be comparable."""

@@ -6,8 +6,6 @@ import csv
 import html
 import importlib
 import io
-import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
@@ -16,7 +14,7 @@ import numpy as np
 
 from bires.errors import UserError
 from bires.machine.memory import free_memory
-from bires.machine.terminal import printable
+from bires.machine.terminal import printable, terminal_width
 
 MEMORY_PER_BYTE = 20
 """About how much memory a byte of a CSV file takes while it is read."""
@@ -126,11 +124,6 @@ def fitting(cells: Sequence[Sequence[str]], width: int) -> Iterator[list[tuple[s
         part.append(column)
         left -= needed
     yield part
-
-
-def terminal_width() -> int | None:
-    """Characters in a line of the terminal; None: output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def format_cell(value: Any) -> str:

@@ -98,8 +98,7 @@ def over_tasks(
         both = totals.pairs(panels, label)
         if not both:
             return NO_DATA
-        units = [scores.scale_of(panel).value for panel, _, _ in both]
-        score = scores.compared(totals.curves_of(both), scores.score, units)
+        score = totals.scored(both)
         found = ratio(score, totals.learned_by(both, score))
         return NO_DATA if found is None else Finding(found, above(found, 0.0), interval=score.interval)
 
@@ -122,8 +121,7 @@ def mean_difference(
     pairs: Sequence[totals.Pair], judge: Callable[[Estimate], Answer], confidence: float = intervals.CONFIDENCE
 ) -> Finding:
     """The mean over tasks of the difference of normalised scores."""
-    units = [scores.scale_of(panel).value for panel, _, _ in pairs]
-    score = scores.compared(totals.curves_of(pairs), scores.score, units)
+    score = totals.scored(pairs)
     found = estimate(statistics.mean_difference, score.base, score.other, paired=score.paired, confidence=confidence)
     return Finding(found, judge(found), "number", score.interval)
 
@@ -169,8 +167,7 @@ def compared(
             return NO_DATA
         if by_sign:
             return mean_difference(pairs, judge)
-        units = [scores.scale_of(panel).value for panel, _, _ in pairs]  # what counts as nothing is a share of it
-        score = scores.compared(totals.curves_of(pairs), scores.score, units)
+        score = totals.scored(pairs)  # what counts as nothing is a share of the scale
         several = statistics.improvement if len(pairs) == 1 else statistics.average_improvement
         found = several(score.base, score.other, score.paired)
         told = not once_learned or all(scores.learned(panel, kind.agent) for panel, _, kind in pairs)

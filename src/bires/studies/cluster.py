@@ -19,10 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-
-from bires.errors import UserError
-from bires.machine.hardware import cores
+from bires.errors import UserError, writing_to
+from bires.machine.hardware import cores, leave_accelerators
 from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options, Stopped
@@ -61,8 +59,7 @@ def everywhere(address: str, jobs: Sequence[Job], options: Options, display: Dis
     """All populations at once, as far as the cluster has room."""
     if not jobs:
         return {}
-    settings: Any = jax.config
-    settings.update("jax_platforms", "cpu")  # accelerators are the tasks'
+    leave_accelerators()
     ray = connect(address)
     try:
         with display, stoppable() as stop, visible(jobs[0].path.parent) as mark:
@@ -155,11 +152,9 @@ SHARE = "Give an --out on storage that all nodes of the cluster share under the 
 def visible(folder: Path) -> Iterator[str]:
     """A mark in the study's folder by which a task knows that it sees the same storage."""
     mark = folder / f".ray-{uuid.uuid4()}"
-    try:
+    with writing_to(folder, SHARE):
         folder.mkdir(parents=True, exist_ok=True)
         mark.touch()
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {folder} ({error.strerror}). {SHARE}") from error
     try:
         yield mark.name
     finally:

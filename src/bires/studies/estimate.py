@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,15 +41,14 @@ class Cost:
     seconds: float
 
 
-def costs(jobs: Sequence[Job], say: Callable[[str], object] = lambda text: None) -> list[Cost]:
+def costs(jobs: Sequence[Job], say: Callable[[str], object]) -> list[Cost]:
     """Measures one population of each kind in full and every task's environment alone; the rest is arithmetic.
 
     ``say`` is told what is measured: a kind takes as long as its programs take to compile.
     """
-    open_jobs = [job for job in jobs if not job.finished]
     measured: dict[str, tuple[float, float]] = {}
     result = []
-    for job in open_jobs:
+    for job in jobs:
         plan = plan_of(job)
         own = environment_seconds(plan)
         kind = json.dumps({name: value for name, value in configs.to_json(job.config).items() if name != "task"})
@@ -80,19 +80,17 @@ def memory(job: Job) -> int:
 
 def environment_seconds(plan: Plan) -> float:
     """Seconds for one step of every member's environment, when all worker processes step theirs at once."""
-    environment = plan.recipe.build()
-    low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
-    action = ((low + high) / 2).astype(np.float32)
-    environment.reset(episode_seed(0, TRAIN, 0))
-    start, count = time.perf_counter(), 0
-    with one_thread():  # as it will be stepped
+    with closing(plan.recipe.build()) as environment, one_thread():  # as it will be stepped
+        low, high = np.asarray(environment.space.low), np.asarray(environment.space.high)
+        action = ((low + high) / 2).astype(np.float32)
+        environment.reset(episode_seed(0, TRAIN, 0))
+        start, count = time.perf_counter(), 0
         while time.perf_counter() - start < SECONDS / 20:
             outcome = environment.step(action)
             count += 1
             if outcome.terminated or outcome.truncated:
                 environment.reset(episode_seed(0, TRAIN, count))
-    each = (time.perf_counter() - start) / count
-    environment.close()
+        each = (time.perf_counter() - start) / count
     return each * len(plan.members) / max(1, len(plan.placement.cohorts) if plan.processes else plan.workers)
 
 

@@ -46,7 +46,7 @@ class ProgressBoard:
         before, now = self._owners.get(job.path, ""), owner(job.path)
         self._owners[job.path] = now
         if now and now != before:
-            self._display.say(f"{name(job)}: {now}")
+            self._display.say(f"{job.path.name}: {now}")
 
     def follow(self, job: Job) -> None:
         """Shows what is new in a population's run folder."""
@@ -62,13 +62,9 @@ class ProgressBoard:
             self._display.say_line(self._line(job))
 
     def _line(self, job: Job) -> str:
-        numbers, head = self._numbers.get(job.path), f"{name(job)}: "
+        numbers, head = self._numbers.get(job.path), f"{job.path.name}: "
         room = max(40, self._display.width - len(head))
         return head + ("\n".join(lines(numbers, room)) if numbers else "starting …")
-
-
-def name(job: Job) -> str:
-    return job.path.name
 
 
 def progress(job: Job, step: int, evaluated: bool) -> Progress:

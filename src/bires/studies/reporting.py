@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bires.analysis.curves import EARLY, Panel, collect, superseded
+from bires.analysis.curves import EARLY, Panel, collect, last_step, superseded
 from bires.analysis.report.content import About, Judged
 from bires.analysis.report.write import find, write_found
 from bires.analysis.scores import short
@@ -68,16 +68,13 @@ def state(panels: Sequence[Panel]) -> tuple[str, ...]:
     counted = {id(panel) for group in groups(panels).values() for panel in group}
     twice = [panel.title for panel in panels if id(panel) not in counted]
     protocols = dict.fromkeys(run.config.protocol for panel in panels for run in panel.runs)
-    return tuple(
-        text
-        for text in (
-            unfinished(panels),
-            *shortened(panels),
-            f"Different protocols are counted together: {' and '.join(protocols)}." if len(protocols) > 1 else "",
-            f"Left out over tasks, where each counts once (summary.csv has all): {'; '.join(twice)}." if twice else "",
-        )
-        if text
+    said = (
+        unfinished(panels),
+        *shortened(panels),
+        f"Different protocols are counted together: {' and '.join(protocols)}." if len(protocols) > 1 else "",
+        f"Left out over tasks, where each counts once (summary.csv has all): {'; '.join(twice)}." if twice else "",
     )
+    return tuple(filter(None, said))
 
 
 def unfinished(panels: Sequence[Panel]) -> str:
@@ -89,10 +86,6 @@ def unfinished(panels: Sequence[Panel]) -> str:
         if not run.finished and (last := last_step(run)) < run.config.steps
     ]
     return f"Not finished: {', '.join(halfway)}." if halfway else ""
-
-
-def last_step(run: Run) -> int:
-    return int(max(run.evaluations["step"], default=0))
 
 
 def ended_early(panels: Sequence[Panel]) -> str:
@@ -136,7 +129,7 @@ def shortened(panels: Sequence[Panel]) -> list[str]:
 def require_runs_of(name: str, study: Study, panels: Sequence[Panel]) -> None:
     if not study.parts:
         raise UserError(f"--study was given {name}, which has no runs; type `bires reproduce {name}`.")
-    tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
+    tasks = study.tasks
     if panels and not any(short(panel.task) in tasks for panel in panels):
         some = ", ".join(tasks[:5]) + (f" … ({len(tasks)} in all)" if len(tasks) > 5 else "")
         raise UserError(
@@ -182,8 +175,7 @@ def study_of(run: Run) -> str | None:
 def own(study: Study, panels: Sequence[Panel]) -> list[Panel]:
     """The panels that a study's claims are about: of its own tasks and model, and each task once."""
     models = {part.settings.get("model") for part in study.parts}
-    tasks = {task for part in study.parts for task in part.tasks}
-    mine = [panel for panel in panels if short(panel.task) in tasks]
+    mine = [panel for panel in panels if short(panel.task) in study.tasks]
     protocol = str(study.parts[0].settings.get("protocol", "paper")) if study.parts else "paper"
     return once([panel for panel in mine if models == {None} or model_of(panel) in models], protocol)
 
@@ -213,7 +205,7 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
     if not panels:
         return ()
     mine = own(study, panels)
-    tasks = list(dict.fromkeys(task for part in study.parts for task in part.tasks))
+    tasks = study.tasks
     others = [panel.title for panel in panels if short(panel.task) not in tasks]
     aside = [p.title for p in panels if p.title not in others and not any(p is one for one in mine)] if mine else []
     panels = mine or panels
@@ -234,17 +226,14 @@ def notes(study: Study, panels: Sequence[Panel]) -> tuple[str, ...]:
         *(f"protocol {name}" for name in dict.fromkeys(protocols)),
         *departures(study, panels),
     ]
-    lacking, unlike = [text for text in parts if text], "Not as in the study" if study.beyond else "Not the paper's"
-    return tuple(
-        text
-        for text in (
-            f"{unlike}: {'; '.join(lacking)}." if lacking else "",
-            f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
-            unfinished(panels),
-            ended_early(panels),
-            *shortened(panels),
-            f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
-            f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",
-        )
-        if text
+    lacking, unlike = "; ".join(filter(None, parts)), "Not as in the study" if study.beyond else "Not the paper's"
+    said = (
+        f"{unlike}: {lacking}." if lacking else "",
+        f"Not run: {', '.join(missing)}." if 0 < 3 * len(missing) <= len(tasks) else "",
+        unfinished(panels),
+        ended_early(panels),
+        *shortened(panels),
+        f"Not judged (another model, or the task a second time): {'; '.join(aside)}." if aside else "",
+        f"Not judged (not tasks of this study): {'; '.join(others)}." if others else "",
     )
+    return tuple(filter(None, said))

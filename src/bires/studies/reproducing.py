@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bires.errors import UserError, unknown
+from bires.errors import UserError, unknown, writing_to
 from bires.runs.run import Run
 from bires.settings.options import Options, Stopped
 from bires.settings.values import flag
@@ -126,11 +126,9 @@ def require_plain(request: Request) -> None:
 
 def require_place(out: Path) -> None:
     """Refuses a folder that the lab cannot write to."""
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / "verdicts.csv").touch()
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
 
 
 @contextmanager

@@ -38,6 +38,11 @@ class Study:
     scaled: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     """Its own settings at a scale, in place of those that the scale has for every study."""
 
+    @property
+    def tasks(self) -> list[str]:
+        """Those of all its parts, each once."""
+        return list(dict.fromkeys(task for part in self.parts for task in part.tasks))
+
 
 @dataclass(frozen=True)
 class StudyScale:

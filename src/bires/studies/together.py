@@ -17,12 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import jax
 
 from bires.errors import UserError
-from bires.machine.processes import launch
+from bires.machine.hardware import leave_accelerators
+from bires.machine.processes import ending, launch
 from bires.machine.terminal import counted
 from bires.settings import config as configs
 from bires.settings.options import Options
@@ -82,8 +80,7 @@ def run_together(
     """All populations, the begun ones first, as many at a time as the machine allows."""
     if not jobs:
         return {}
-    settings: Any = jax.config
-    settings.update("jax_platforms", "cpu")  # an accelerator is the populations'
+    leave_accelerators()
     began = time.monotonic()
     machine = look_at_machine()
     fewest = min(job.members for job in jobs)
@@ -98,7 +95,7 @@ def run_together(
 
 
 class PopulationScheduler:
-    """The populations that run at a moment."""
+    """Runs populations side by side: as many at a time as have a place and memory, and as end in time."""
 
     def __init__(
         self,
@@ -243,8 +240,7 @@ class PopulationScheduler:
 
     def _lost(self, one: Running, waiting: list[Job]) -> None:
         """A process that ended without a word goes on from its checkpoint, some times."""
-        code, log = one.process.returncode, log_of(one.job.path)
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how, log = ending(one.process), log_of(one.job.path)
         self.losses[one.job.path] += 1
         if self.losses[one.job.path] < RESTARTS:
             self.display.say(f"{one.job.path.name}: its process has ended ({how}); it goes on from its checkpoint")

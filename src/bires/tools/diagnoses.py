@@ -12,8 +12,7 @@ from textwrap import wrap
 from typing import Literal
 
 from bires.errors import UserError
-from bires.machine.terminal import json_line
-from bires.runs.tables import terminal_width
+from bires.machine.terminal import json_line, terminal_width
 
 State = Literal["ok", "advice", "absent", "broken"]
 """`broken`: training does not work. `advice`: it could work better. `absent`: an optional part is missing."""

@@ -16,7 +16,7 @@ from bires.analysis.curves import collect
 from bires.analysis.figures import save_curves
 from bires.analysis.intervals import Estimate, estimate
 from bires.analysis.labels import labelled
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
 from bires.machine.terminal import counted, printable
 from bires.runs.activations import ELSEWHERE
 from bires.runs.folder import write_whole
@@ -69,7 +69,7 @@ class Card:
 def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lambda text: None) -> Path:
     """Writes policy, card, curves and, where it can be drawn, a video; ``say`` is told what is missing and why."""
     policy = run.policy(member)
-    try:
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         about = policy.network().about
         policy.save(out / "policy.safetensors")
@@ -82,8 +82,6 @@ def to_hub(run: Run, out: Path, member: int, say: Callable[[str], object] = lamb
         panels = collect([run])
         save_curves(panels, out / "curves.png")
         filmed = film(run, member, out, say)
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
     own = run.evaluations
     rows = list(own.where(own["member"] == member).rows())
     if not rows:
@@ -125,7 +123,7 @@ def settings_of(run: Run, member: Member) -> dict[str, Any]:
 
 def film(run: Run, member: int, out: Path, say: Callable[[str], object]) -> str | None:
     """A video of one evaluation episode, under the name that hubs show; None where it cannot be drawn."""
-    name = f"replay.{'mp4' if video.has_ffmpeg() else 'gif'}"
+    name = f"replay{video.ending()}"
     try:
         video.play(run, member, 0, out / name)
         return name

@@ -16,7 +16,8 @@ import numpy as np
 from gymnasium import spaces
 
 from bires.envs.adapter import Environment
-from bires.errors import UserError
+from bires.errors import UserError, writing_to
+from bires.machine.terminal import counted
 from bires.runs.folder import commit
 from bires.runs.run import Run
 from bires.settings import grid
@@ -50,7 +51,7 @@ def to_minari(run: Run, out: Path, member: int, episodes: int | None, source: So
     else:
         environment, found, step = played(run, member, PLAYED if episodes is None else episodes)
     who, name = grid.members(run.config)[member], dataset_name(run, member, source)
-    count = f"{len(found)} whole episode{'s' if len(found) > 1 else ''}"
+    count = counted(len(found), "whole episode")
     whose = f"{who.label} (seed {who.seed}, member {member})"
     how = {
         "played": f"played without exploration noise by the policy of {whose} at step {step}. It is not the replay of "
@@ -128,10 +129,9 @@ def written_to(out: Path) -> Iterator[None]:
     """Minari's datasets are in this folder, for a while."""
     before = os.environ.get(PLACE)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        os.environ[PLACE] = str(out.resolve())
-        yield
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
+        with writing_to(out):
+            out.mkdir(parents=True, exist_ok=True)
+            os.environ[PLACE] = str(out.resolve())
+            yield
     finally:
         os.environ.pop(PLACE, None) if before is None else os.environ.update({PLACE: before})

@@ -56,8 +56,11 @@ class Played:
         return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
 
 
-def play(run: Run, member: int, episode: int, video: Path, say: Callable[[str], object] = lambda text: None) -> Played:
-    """Films evaluation episode number ``episode`` of a member at the newest checkpoint."""
+def play(
+    run: Run, member: int, episode: int, video: Path | None, say: Callable[[str], object] = lambda text: None
+) -> Played:
+    """Films evaluation episode number ``episode`` of a member at the newest checkpoint; None: into the run folder."""
+    video = video or run.path / f"member-{member}{ending()}"
     require_writable(video)
     backends = chosen_backends()
     with without_gl():
@@ -146,6 +149,11 @@ def last_line(text: str) -> str:
 
 def has_ffmpeg() -> bool:
     return all(importlib.util.find_spec(name) for name in ("imageio", "imageio_ffmpeg"))
+
+
+def ending() -> str:
+    """Of a video's name, for the best format that can be written here."""
+    return ".mp4" if has_ffmpeg() else ".gif"
 
 
 def require_writable(video: Path) -> None:

@@ -17,7 +17,7 @@ from bires.envs.pool import Pool
 from bires.envs.recipe import Recipe
 from bires.envs.slots import IDLE, TRAIN, Start
 from bires.errors import UserError
-from bires.planning import fitting as training
+from bires.planning import fitting
 from bires.population.program import Program, hypers, learners, models
 from bires.population.state import CohortState, shapes
 from bires.population.step import Compiled
@@ -169,7 +169,7 @@ class Cohort:
     def _model_errors(self, i: int) -> list[float | None]:
         if self.program.learning is None:
             return []
-        return training.summary(self.program.learning, jax.tree.map(lambda x: np.asarray(x)[i], self.state.model.tally))
+        return fitting.summary(self.program.learning, jax.tree.map(lambda x: np.asarray(x)[i], self.state.model.tally))
 
     def _freeze_failed(self, step: int) -> None:
         """An environment that raised ends its member, unless that had diverged before."""

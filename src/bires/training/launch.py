@@ -1,10 +1,12 @@
-"""Begins a run in its folder or continues it, and handles what may go wrong on the way."""
+"""Begins a run in its folder, continues it or makes it longer, and handles what may go wrong on the way."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bires.errors import REFUSALS, UserError
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Store, UnreadableCheckpoint
@@ -197,7 +199,7 @@ def newest(plan: Plan, folder: Folder, say: Callable[[str], None] = lambda text:
         except UnreadableCheckpoint as error:  # it may be whole: going on from the one before would remove it
             raise UserError(
                 f"{error}. The checkpoint of step {step} may be whole, so nothing was changed. Make it readable and "
-                f"type the same command again; or remove {store.path}/step-{step:012d} to go on from the one before."
+                f"type the same command again; or remove {store.folder(step)} to go on from the one before."
             ) from error
         except CorruptCheckpoint as error:
             problem = error
@@ -209,3 +211,37 @@ def newest(plan: Plan, folder: Folder, say: Callable[[str], None] = lambda text:
             f"Put a good copy back, or remove {store.path} to begin again at step 0."
         )
     return None
+
+
+def lengthen(path: Path, steps: int, options: Options, trust: bool = False) -> None:
+    """Sets the length of a run to ``steps``; `resume` then trains the missing steps, as if it had begun so.
+
+    What is refused then, for these options, is refused here: the run is left as it is.
+    """
+    run = Run(path, trust)
+    run.require_resumable()
+    if steps < run.config.steps:
+        raise UserError(
+            f"--steps was given {steps}; {path} is a run of {run.config.steps} steps. Accepted: that many or more."
+        )
+    ends = set(run.members["status"])
+    if "stopped" in ends and ends <= {"stopped", "diverged", "failed"} and steps > run.config.steps:
+        raise UserError(f"{path} has no member that can go on: all have stopped, diverged or failed. Train anew.")
+    if not Store(path).steps():
+        raise UserError(
+            f"{path} has no checkpoint to continue from; nothing was changed. Train anew, with another --out."
+        )
+    if steps > run.config.steps:
+        gone = [row for row in run.members.rows() if row["status"] in ("diverged", "failed")]
+        plan = make_plan(replace(run.config, steps=steps), options, Folder(path))
+        plan.require_memory()  # its replay may grow
+        with Lock(path, Options.patience):
+            newest(plan, Folder(path))  # or it cannot go on, and is left as it is
+            Folder(path).lengthen(steps, plan.members, {row["member"]: at_step(run, row) for row in gone})
+
+
+def at_step(run: Run, row: dict[str, Any]) -> int:
+    """The step at which a member was frozen."""
+    if row["diverged_at"] != row["diverged_at"]:
+        raise UserError(f"{run.path / 'members.csv'} does not say when member {row['member']} diverged.")
+    return int(row["diverged_at"])

@@ -24,6 +24,7 @@ from bires.errors import UserError, unknown
 from bires.machine import hardware, mps
 from bires.machine.hardware import Placement
 from bires.machine.memory import gigabytes, require_memory, require_worker_memory
+from bires.machine.terminal import counted
 from bires.planning.fitting import columns as model_columns
 from bires.population.program import Program, make_program, work
 from bires.population.sizes import batch_bytes
@@ -56,9 +57,9 @@ class Plan:
     """Whether updates are made while the environments step, where they can be."""
     physics: int
     """Numbers in a physics state, for planning with the simulator; else 0."""
-    repeats: bool = True
+    repeats: bool
     """Whether the task's episodes repeat for a seed, so that a resumed run is exact."""
-    limited: bool = False
+    limited: bool
     """Whether the task had no time limit and got one."""
 
     @property
@@ -138,8 +139,8 @@ class Plan:
         free, (total, replay) = self.require_memory(), self.memory()
         meant = "" if self.config.task.endswith(self.recipe.id) else f" ({self.recipe.id})"
         return (
-            f"{number(self.members, 'member')} on {self.config.task}{meant}: "
-            f"{number(self.placement.cohorts, 'cohort')} on {self.placement.platform}"
+            f"{counted(len(self.members), 'member')} on {self.config.task}{meant}: "
+            f"{counted(len(self.placement.cohorts), 'cohort')} on {self.placement.platform}"
             f"{', each a process' if self.processes else ''}, {self.workers or 'no'} environment "
             f"worker{'' if self.workers == 1 else 's'}\nmemory: replay "
             f"{gigabytes(replay)} + learners {gigabytes(total - replay)} of "
@@ -231,7 +232,3 @@ def choose_processes(options: Options, recipe: Recipe, worthwhile: bool, folder:
 def began_with_processes(folder: Folder | None) -> bool | None:
     """Whether the run in a folder began with processes on this platform; None: there is no such run."""
     return folder.had_processes(jax.default_backend()) if folder is not None else None
-
-
-def number(things: Sequence[Any], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

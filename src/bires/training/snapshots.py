@@ -106,14 +106,9 @@ def written(array: Any, start: int, stop: int) -> np.ndarray:
     return np.concatenate([np.asarray(array[:, begin:]), np.asarray(array[:, :end])], axis=1)
 
 
-def ringed(storage: Any) -> bool:
-    """Whether a replay has several arrays."""
-    return isinstance(storage, tuple)
-
-
 def rings(storage: Any) -> dict[str, Any]:
-    """The arrays of a replay, by name."""
-    return flatten(storage if ringed(storage) else {"rows": storage})
+    """The arrays of a replay, by name: several of pixels, else one."""
+    return flatten(storage if isinstance(storage, tuple) else {"rows": storage})
 
 
 def restore(loop: LoopState, checkpoint: Checkpoint) -> None:

@@ -57,14 +57,14 @@ def content(found: summary.Found, about: About, out: Path) -> dict[str, Any]:
     """Everything the page needs; links are relative to the folder ``out``."""
     panels = found.panels
     runs = [run for panel in panels for run in panel.runs]
-    look = looks(panels)
+    look, split = looks(panels), by_eta(panels)
     return {
         "title": about.title,
         "summary": about.summary,
         "notes": list(about.notes),
         "claims": [asdict(claim) | {"value": shown(claim.value)} for claim in about.claims],
         "command": about.command,
-        "panels": [drawn for panel in panels for drawn in panel_data(panel, look, by_eta(panels))],
+        "panels": [drawn for panel in panels for drawn in panel_data(panel, look, split)],
         "smoothing": max(
             (smoothing(len(k.steps), len(p.kinds) > MANY_LINES) for p in panels for k in p.kinds), default=1
         ),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -20,18 +18,13 @@ from bires.analysis.report.content import About, by_eta, content
 from bires.analysis.statistics import mean_and_error
 from bires.analysis.summary import Found
 from bires.analysis.totals import groups
-from bires.errors import UserError
-from bires.runs.folder import cell, write_whole
+from bires.errors import UserError, writing_to
+from bires.runs.folder import csv_text, write_whole
 
 MANY_KINDS = 4
 """More kinds than this share one figure of their differences."""
 TABLES = ("summary", "curves", "totals", "claims")
 """Those behind the figures, as CSV files."""
-
-
-def write(panels: Sequence[Panel], out: Path, about: About) -> list[Path]:
-    """All files of a report; the same curves give the same bytes."""
-    return write_found(find(panels), out, about)
 
 
 def find(panels: Sequence[Panel]) -> Found:
@@ -42,15 +35,14 @@ def find(panels: Sequence[Panel]) -> Found:
 
 
 def write_found(found: Found, out: Path, about: About) -> list[Path]:
-    try:
+    """All files of a report; the same curves give the same bytes."""
+    with writing_to(out):
         out.mkdir(parents=True, exist_ok=True)
         earlier = made_in(out) if (out / "report.html").exists() else set()
         written = [page(found, out, about), *tables(found, out, about), *draw(found, out)]
         for stale in earlier.difference(written):  # of an earlier report, of other runs perhaps
             stale.unlink()
         return written
-    except OSError as error:
-        raise UserError(f"Cannot write to --out {out} ({error.strerror}). Give a folder you may write to.") from error
 
 
 def made_in(out: Path) -> set[Path]:
@@ -105,9 +97,8 @@ def points(panels: Sequence[Panel]) -> Iterable[dict[str, Any]]:
                 }
 
 
-def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
+def table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     """Records as CSV; an estimate is three columns."""
-    rows = list(records)
     estimates = {name for row in rows for name, value in row.items() if isinstance(value, Estimate)}
 
     def columns(name: str) -> list[str]:
@@ -115,14 +106,11 @@ def table(path: Path, records: Iterable[dict[str, Any]]) -> Path:
 
     def cells(name: str, value: Any) -> list[Any]:
         if name not in estimates:
-            return [cell(value)]
-        return [cell(part) for part in vars(value).values()] if value is not None else ["", "", ""]
+            return [value]
+        return [None] * 3 if value is None else list(vars(value).values())
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(column for name in (rows[0] if rows else ()) for column in columns(name))
-    writer.writerows([part for name, value in row.items() for part in cells(name, value)] for row in rows)
-    write_whole(path, text.getvalue())
+    head = [column for name in rows[0] for column in columns(name)]
+    write_whole(path, csv_text([head, *([part for item in row.items() for part in cells(*item)] for row in rows)]))
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -141,8 +142,5 @@ def step_costs(task: str, seconds: float, members: int) -> list[dict[str, Any]]:
 
 
 def steps_per_second(config: Config, seconds: float) -> float:
-    population = measure.population(config)
-    try:
+    with closing(measure.population(config)) as population:
         return measure.best_rate(population.steps, population.count, seconds, population.period)
-    finally:
-        population.close()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,15 +114,12 @@ def measured(subject: BenchSubject, populations: tuple[int, ...], seconds: float
     rows, (task, space, agent) = [], subject
     for members in populations:
         for rule in ("td", "bi"):
-            population = measure.build(task, agent, rule, members)
-            try:
+            with closing(measure.build(task, agent, rule, members)) as population:
                 before = measure.sgemm_peak(seconds / 4)
                 updates = measure.best_rate(population.updates, members, seconds, population.period)
                 whole = [population.steps, population.environments]
                 steps, environments = measure.best_rates(whole, members, seconds, population.period)
                 peak = max(before, measure.sgemm_peak(seconds / 4))
-            finally:
-                population.close()
             flops = measure.update_flops(space, measure.plain(task, agent, rule, members))
             rows.append(
                 {
@@ -142,18 +140,12 @@ def measured(subject: BenchSubject, populations: tuple[int, ...], seconds: float
 def rule_costs(subject: BenchSubject, members: int, seconds: float) -> dict[str, float]:
     """The time of an update by each rule as a multiple of that by `td`, measured in turns."""
     task, _, agent = subject
-    plain = measure.build(task, agent, "td", members)
     found = {"td": 1.0}
-    try:
+    with closing(measure.build(task, agent, "td", members)) as plain:
         for rule in [name for name in RULES if name != "td"]:
-            other = measure.build(task, agent, rule, members)
-            try:
+            with closing(measure.build(task, agent, rule, members)) as other:
                 rates = measure.best_rates((plain.updates, other.updates), members, seconds, plain.period)
-            finally:
-                other.close()
             found[rule] = rates[0] / rates[1]
-    finally:
-        plain.close()
     return found
 
 
@@ -169,12 +161,9 @@ def in_turns(
     command = [sys.executable, str(PEERS), kind, "--python", str(python), "--steps", steps, "--json"]
 
     def speed(rule: str, members: int) -> float:
-        population = measure.build(task, agent, rule, members)
-        try:
+        with closing(measure.build(task, agent, rule, members)) as population:
             work = population.updates if space.pixels else population.steps
             return measure.best_rate(work, members, seconds, population.period)
-        finally:
-            population.close()
 
     sizes = dict(zip(SPEEDS, (min(populations), max(populations)), strict=True))
     theirs: list[list[dict[str, Any]]] = []
