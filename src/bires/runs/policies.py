@@ -122,9 +122,7 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
     checkpoint = newest_checkpoint(path) if step is None else kept_checkpoint(path, proper("step", step, int))
     environment, learner, greedy = load_learner(config, member, checkpoint)
     environment.close()
-    space = environment.space
-    single = (1, 3) if space.pixels else (0, 1)
-    """The dimensions of one observation: flat, or of the environment's shape."""
+    space, shape = environment.space, environment.observation_space.shape
 
     @cache
     def structure() -> Any:
@@ -152,13 +150,15 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:
             observation = vector(observation, choices=True)
         seen = numbers(observation, space.dtype)
-        if seen.size == 0 or seen.size % space.observation:
+        turned = space.pixels is not None and seen.ndim > 2 and seen.shape[-3:] != shape  # channels last
+        if turned or seen.size == 0 or seen.size % space.observation:
+            form = f" of shape {shape}" if len(shape) > 1 else ""
             raise UserError(
                 f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
-                f"of {config.task}, {counted(space.observation, 'number')}, or several."
+                f"of {config.task}, {counted(space.observation, 'number')}{form}, or several."
             )
         scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
-        return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
+        return scaled[0] if seen.shape == shape or (seen.size == space.observation and seen.ndim < 2) else scaled
 
     mine = grid.members(config)[int(member)]
     about = {"task": config.task, "id": recipe_of(config).id, "algorithm": mine.label, "step": str(checkpoint.step)}

@@ -81,8 +81,8 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has reached its last step."""
-        return self.manifest.get("end") is not None
+        """Whether the run has reached its last step, as its folder says now."""
+        return read_manifest(self.path).get("end") is not None
 
     @property
     def members(self) -> Table:
@@ -118,7 +118,13 @@ class Run:
         return load_policy(self.path, self.config, member, step)
 
     def _joined(self, name: str, columns: Sequence[str]) -> Table:
-        members, table = self.members, read_csv(self.path / name, TYPES, float)
+        members = self.members
+        if not (self.path / name).exists() and not self.finished:
+            raise UserError(
+                f"{self.path} has no {name} yet: nothing was evaluated. Wait for the run's first evaluation; if it had "
+                "one, put a good copy back."
+            )
+        table = read_csv(self.path / name, TYPES, float)
         for column in columns:
             if column not in table:
                 raise UserError(f"{self.path / name} has no column {column!r}. Put a good copy back, or leave it out.")
