@@ -235,6 +235,8 @@ def test_errors_name_arguments_as_they_are_typed(call, words, run, tmp_path, mon
     [
         ("--eval-every was given 3", "eval_every was given 3"),
         ("use --rule td.", "use rule='td'."),
+        ("--rule names the module 'x', which", "rule names the module 'x', which"),
+        ("several --algorithm were given", "several algorithm were given"),
         ("Use --algorithm dqn, or another task.", "Use algorithm='dqn', or another task."),
         ("such as --hidden 400 300.", "such as hidden=(400, 300)."),
         ("Cannot write to --out a/b (No space). Give", "Cannot write to out='a/b' (No space). Give"),
