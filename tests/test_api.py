@@ -94,6 +94,8 @@ def test_a_short_run_is_evaluated_at_its_end(tmp_path, quick):
 
 FRONT: Any = bires
 """For calls that a type checker refuses."""
+NAMELESS: Any = lambda: None  # noqa: E731
+"""As in a notebook's cell: no name leads to it."""
 
 
 @pytest.fixture
@@ -188,6 +190,7 @@ def test_a_run_may_stand_where_its_folder_may(run):
         (lambda run: run.figure("curves.png"), "^figure: 'curves.png' was given without a name; it takes no arguments"),
         (lambda run: FRONT.load(), r"^load: missing a required argument: 'path'; accepted: path, trust"),
         (lambda run: FRONT.train(lambda: None), r"builds your environment\. For several"),
+        (lambda run: FRONT.train(NAMELESS), r"builds your environment\. For several"),
         (lambda run: FRONT.train("Pendulum-v1", callbacks=print), "'callbacks'. Did you mean 'callback'"),
         (lambda run: FRONT.tune("Pendulum-v1", ranges={"lr": (0, 1)}), "^lr is not a setting here; use critic_lr"),
         (lambda run: FRONT.load_policy(run.path), r"is a run folder; its policies are those of bires\.load"),
