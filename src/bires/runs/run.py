@@ -51,6 +51,10 @@ class Run:
     def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
         """``trust``: what the manifest names may be used: modules (MODULE:NAME), whose code runs, and files."""
         self.path = Path(path)
+        self.read_again(trust)
+
+    def read_again(self, trust: bool = False) -> None:
+        """Reads manifest and settings as they are now: a run may have been made longer."""
         self.manifest: dict[str, Any] = read_manifest(self.path)
         if trust:
             remember(self.manifest["config"])
