@@ -161,7 +161,12 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         return scaled[0] if seen.shape == shape or (seen.size == space.observation and seen.ndim < 2) else scaled
 
     mine = grid.members(config)[int(member)]
-    about = {"task": config.task, "id": recipe_of(config).id, "algorithm": mine.label, "step": str(checkpoint.step)}
+    about = {
+        "task": config.task,
+        "id": recipe_of(config).id,
+        "algorithm": mine.label,
+        "step": str(checkpoint.reached(mine.member)),
+    }
     about |= {"member": str(mine.member), "seed": str(mine.seed)}
     return Policy(policy, lambda: deployed(learner, environment, policy, about), about)
 
