@@ -1,11 +1,14 @@
 """A user's own agent, in one file that the package does not know (tests/own_agent.py), does all that ours do."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bires
+from bires.agents import dqn
+from bires.agents.base import Algorithm
 from bires.cli import main
 from bires.settings.comparison import compared
 from bires.settings.doubts import doubts
@@ -150,6 +153,15 @@ def test_rates_that_do_not_vary_may_have_the_names_of_ours(elsewhere):
     assert [text.split()[0] for text in doubts(config)] == ["--critic-lr", "--tau"]
     with pytest.raises(bires.UserError, match=r"--lr-end was given, but FIXED has no learning rates that can move"):
         validate(make_config(TASK, {"algorithm": "fixed:fixed", "lr_end": 0, "lr_until": 20_000}))
+
+
+def test_a_baseline_or_an_agent_that_is_not_its_own_is_refused_before_anything_is_trained():
+    """As `replace(dqn.SPEC, name=…)` has it, if one of these is forgotten: the run's report would fail."""
+    mine = {"mine": Algorithm("mine", "td", None, "DQN under a name of its own")}
+    with pytest.raises(bires.UserError, match=r"the baseline 'dqn', which is not among .* Accepted: mine\."):
+        replace(dqn.SPEC, name="mine", algorithms=mine)
+    with pytest.raises(bires.UserError, match=r"names the agent 'dqn'. Give Algorithm\('mine', …\)"):
+        replace(dqn.SPEC, name="mine")
 
 
 def test_a_text_that_varies_is_refused(elsewhere, capsys):

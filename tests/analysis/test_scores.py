@@ -215,17 +215,36 @@ def test_without_a_discount_nothing_is_expected_of_q(tmp_path):
     assert [total.overestimation for total in totals(panels)] == [None]
 
 
+LEFT = float(np.mean([0.5 * (1 - 0.99 ** (1000 - t)) / 0.01 for t in range(1000)]))
+"""The mean discounted return of even rewards of 0.5, in episodes that end after 1000 steps."""
+
+
 @pytest.mark.parametrize("protocol", ["modern", "paper"])
 def test_q_is_compared_with_the_discounted_return(tmp_path, protocol):
     """Even rewards of 0.5 for 1000 steps (what `make_run` writes): 50 for an endless episode, less if it ends."""
     config = changed(PAIR, algorithm=("ddpg",), protocol=protocol)
     (row,) = summarise(collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])[0])
     assert row.q == 0.0
-    ahead = [0.5 * (1 - 0.99 ** (1000 - t)) / 0.01 for t in range(1000)]
-    assert row.q_expected == pytest.approx(50.0 if protocol == "modern" else np.mean(ahead))
+    assert row.q_expected == pytest.approx(50.0 if protocol == "modern" else LEFT)
     (total,) = totals(collect([make_run(tmp_path / "b", config, lambda m, step, steps: 500.0)]))
     assert row.q_expected is not None
     assert total.overestimation == pytest.approx(-row.q_expected / 100)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "expected"),
+    [
+        ("Pendulum-v1", {"env_kwargs": {"max_episode_steps": 1000}}, 50.0),  # of episodes that were all cut
+        ("Hopper", {}, 50.0),
+        ("Hopper", {"protocol": "paper"}, LEFT),
+        ("Hopper", {"env_kwargs": {"max_episode_steps": 2000}}, LEFT),  # they ended before their limit
+        ("tests.synthetic:make_run", {}, None),  # who knows whether they were cut?
+    ],
+)
+def test_what_q_should_be_depends_on_whether_episodes_were_cut(tmp_path, task, settings, expected):
+    config = changed(PAIR, algorithm=("ddpg",), task=task, **settings)
+    (row,) = summarise(collect([make_run(tmp_path / "a", config, lambda m, step, steps: 500.0)])[0])
+    assert row.q_expected == (expected and pytest.approx(expected))
 
 
 def test_the_order_of_runs_changes_no_interval(tmp_path):

@@ -52,6 +52,15 @@ if "bires-test/Far-v0" not in gymnasium.registry:
 TASK = f"{HERE}bires-test/Far-v0"
 
 
+@pytest.mark.parametrize("chosen", [{}, {"algorithm": "ddpg"}], ids=["the-first-agent", "a-named-agent"])
+def test_arguments_that_no_manifest_can_keep_are_refused_and_numbers_of_numpy_kept(chosen):
+    for wrong, words in (([1], "accepted: names and values"), ({"bonus": object()}, "which JSON cannot hold")):
+        with pytest.raises(UserError, match=words):
+            make_config(TASK, {"env_kwargs": wrong, **chosen})
+    config = make_config(TASK, {"env_kwargs": {"bonus": np.float32(2.5), "discrete": np.bool_(False)}, **chosen})
+    assert config.env_kwargs == {"bonus": 2.5, "discrete": False}
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_arguments_reach_the_constructor_and_the_manifest(quick, tmp_path, workers):
     run = bires.train(TASK, out=tmp_path / "run", **quick | {"env_kwargs": {"bonus": 2.5}, "workers": workers})

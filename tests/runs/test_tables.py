@@ -1,10 +1,12 @@
 """Tables of a run: data frames take them, their types are always the same, and a notebook shows them."""
 
+import json
 import sys
 
 import numpy as np
 import pytest
 
+import bires
 from bires.errors import UserError
 from bires.runs.tables import Table, read_csv
 from bires.settings.keywords import changed
@@ -50,6 +52,21 @@ def test_polars_takes_a_table(which, run):
     assert frame.shape == (len(table), len(table.columns))
     assert frame["algorithm"].to_list() == table["algorithm"].tolist()
     assert polars.DataFrame(table.where(table["member"] < 0)).columns == table.columns
+
+
+def test_a_run_that_has_only_begun_says_so_and_what_it_is_later_is_seen(run):
+    about = json.loads((run.path / "manifest.json").read_text())
+    (run.path / "manifest.json").write_text(json.dumps({**about, "end": None}))
+    rows = (run.path / "evaluations.csv").read_text()
+    (run.path / "evaluations.csv").unlink()
+    begun = bires.load(run.path)
+    finished = [begun.finished]
+    with pytest.raises(UserError, match=r"has no evaluations.csv yet: .* Wait for the run's first evaluation"):
+        begun.summary()
+    (run.path / "evaluations.csv").write_text(rows)
+    (run.path / "manifest.json").write_text(json.dumps({**about, "end": "2020-01-01"}))
+    assert [*finished, begun.finished] == [False, True]
+    assert begun.summary()["kind"].tolist() == ["ddpg", "bi-res-ddpg(0.05)"]
 
 
 def test_without_pandas_the_error_says_what_to_type(run, monkeypatch):

@@ -57,6 +57,8 @@ def test_a_stopped_member_is_frozen_and_the_others_do_not_notice(quick, tmp_path
         mine, theirs = rows["return_mean"][rows["member"] == member], all_rows["member"] == member
         assert mine.tolist() == all_rows["return_mean"][theirs].tolist()
     assert run.metrics["step"][run.metrics["member"] == 1].max() == 20
+    assert [run.policy(member).about["step"] for member in range(3)] == ["60", "20", "60"]
+    assert run.evaluate(episodes=1, workers=0)["step"].tolist() == [60, 20, 60]
     [kind] = collect([run])[0].kinds
     assert kind.steps[-1] == 60
     assert kind.returns[1, -1] == rows["return_mean"][rows["member"] == 1][-1]

@@ -1,15 +1,19 @@
 """When checkpoints are written: seldom, where they would take much of a run's time, and always where they must be."""
 
+import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import bires
 from bires.runs.checkpoint import Store
-from bires.settings.options import Options
+from bires.settings.keywords import make_config
+from bires.settings.options import Options, Stopped
 from bires.training import loop
 from bires.training.launch import begin_or_continue
-from tests.helpers import assert_same_moment, configured, contents
+from tests.environments import Slides
+from tests.helpers import PROBE, assert_same_moment, configured, contents
 
 BETWEEN_S, WRITING_S = 30.0, 2.0
 """From one evaluation to the next, and for a checkpoint: each second evaluation has one."""
@@ -77,3 +81,26 @@ def test_a_run_killed_after_evaluations_without_a_checkpoint_ends_as_if_undistur
     assert called == [0, 10, 20, 30, 30, 40, 50, 60, 70]
     assert contents(calm) == contents(killed)
     assert_same_moment(calm, killed, 50)
+
+
+def test_a_task_that_changed_before_a_resume_is_noticed(tmp_path, quick, monkeypatch):
+    quick.pop("quiet")
+    config = make_config(PROBE + "Slides-v0", quick | {"steps": 70, "eval_every": 10, "seeds": 2})
+    stopped, path, warned = tmp_path / "stopped", tmp_path / "run", list[str]()
+    reached = [0]
+    monkeypatch.setattr(loop, "STRIDE", 1)
+    monkeypatch.setattr(loop, "ROUND_S", 0.0)
+    with pytest.raises(Stopped):
+        begin_or_continue(config, stopped, Options(workers=0, tick=reached.append), stop=lambda: reached[-1] > 42)
+    shutil.copytree(stopped, path)
+    assert Store(path).steps()[0] == reached[-1]
+    begin_or_continue(config, path, Options(workers=0, warn=warned.append))
+    assert bires.load(path).manifest["exact"]
+    assert not any("changed since" in text for text in warned)
+    shutil.rmtree(path)
+    shutil.copytree(stopped, path)
+    monkeypatch.setattr(Slides, "observe", lambda self, value: np.array([self.steps + 0.5], np.float32))
+    begin_or_continue(config, path, Options(workers=0, warn=warned.append))
+    assert any("seed and actions gave 2 of 2 members another observation" in text for text in warned)
+    assert bires.load(path).manifest["exact"] is False
+    assert bires.load(path).finished

@@ -19,7 +19,9 @@ def test_a_lengthened_run_equals_a_long_one(replay, tmp_path, quick):
     quick |= GRID | {"eval_every": 20, "replay": replay}
     bires.train(TASK, out=tmp_path / "straight", **quick | {"steps": 100})
     bires.train(TASK, out=tmp_path / "longer", **quick | {"steps": 60})
-    run = bires.resume(tmp_path / "longer", steps=100, quiet=True)
+    before = bires.load(tmp_path / "longer")
+    run = bires.resume(before, steps=100, quiet=True)
+    assert before.config == run.config
     assert contents(tmp_path / "straight") == contents(tmp_path / "longer")
     assert_same_state(tmp_path / "straight", tmp_path / "longer")
     assert run.finished

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bires.agents.activations import RELU, Activation
+from bires.errors import UserError
 from bires.rules import Needs, Rule
 from bires.types import Params, Setting, Sight, Space, Transition
 
@@ -231,6 +232,20 @@ class AgentSpec:
     """Its name in sentences; by default in capitals."""
     values_rewards: bool = True
     """Whether Q is the discounted sum of rewards alone, so that it can be held against returns."""
+
+    def __post_init__(self) -> None:
+        """Refuses what could be trained and then not be reported, where it is written."""
+        for name, algorithm in self.algorithms.items():
+            if algorithm.agent != self.name:
+                raise UserError(
+                    f"The algorithm {name!r} of the agent {self.name!r} names the agent {algorithm.agent!r}. Give "
+                    f"Algorithm({self.name!r}, …)."
+                )
+        if self.baseline not in self.algorithms:
+            raise UserError(
+                f"The agent {self.name!r} has the baseline {self.baseline!r}, which is not among its algorithms. "
+                f"Accepted: {', '.join(self.algorithms)}."
+            )
 
     @property
     def title(self) -> str:

@@ -6,6 +6,7 @@ baseline near zero is an accident; a difference of scores is not.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from bires.analysis.curves import Curves, Panel
 from bires.analysis.intervals import CONFIDENCE, estimate
 from bires.analysis.statistics import matrix, mean
 from bires.envs.families import family_of, is_atari
-from bires.envs.tasks import DMCONTROL, MUJOCO, known_as
+from bires.envs.tasks import DMCONTROL, MUJOCO, SHORT, known_as
 from bires.runs import run as reading
 from bires.settings.config import Config
 from bires.types import Pixels
@@ -166,20 +167,37 @@ def values(panel: Panel, kind: Curves) -> tuple[float, float]:
     """Mean Q(s, μ(s)) over the last tenth of evaluations, and the mean discounted return there if rewards are even.
 
     The latter is nan where Q is of something else than the rewards of returns: of entropy, too (SAC), or of rewards
-    that are clipped (Atari's, and others whose family says so). And where γ = 1, as then it has no bound.
+    that are clipped (Atari's, and others whose family says so). And where γ = 1, as then it has no bound, or where
+    nobody knows whether episodes end or are cut.
 
     With R / L reward per step, the return that is left from a step on is (R / L) / (1 − γ) if the episode goes on,
     and its mean over L steps is smaller by the factor 1 − γ (1 − γᴸ) / (L (1 − γ)) if nothing follows.
     """
-    last, gamma = tail(kind), kind.gamma
+    last, gamma, config = tail(kind), kind.gamma, panel.runs[0].config
     plain = kind.agent not in registry.AGENTS or registry.AGENTS[kind.agent].values_rewards
-    if not plain or clipped(panel.runs[0].config) or gamma >= 1:
+    limit = limit_of(config)
+    if not plain or clipped(config) or gamma >= 1 or math.isnan(limit):
         return float(kind.q[:, last].mean()), float("nan")
     lengths = kind.lengths[:, last]
     forever = kind.returns[:, last] / lengths / (1 - gamma)
-    ends = panel.runs[0].config.protocol == "paper" or short(panel.task) not in ENDLESS
-    left = 1 - gamma * (1 - gamma**lengths) / (lengths * (1 - gamma)) if ends else 1.0
-    return float(kind.q[:, last].mean()), float((forever * left).mean())
+    left = 1 - gamma * (1 - gamma**lengths) / (lengths * (1 - gamma))
+    return float(kind.q[:, last].mean()), float((forever * np.where(lengths < limit, left, 1.0)).mean())
+
+
+def limit_of(config: Config) -> float:
+    """From which length on learners see an episode as cut and not as ended: 0: always, ∞: never, nan: it is not known.
+
+    Of a task that Gymnasium does not know, such as MODULE:FUNCTION, nobody can tell.
+    """
+    import gymnasium
+
+    if config.protocol == "paper" or family_of(config.task) is not None:
+        return math.inf
+    if short(config.task) in ENDLESS:
+        return 0.0
+    spec = gymnasium.registry.get(SHORT.get(known_as(config.task), config.task.rpartition(":")[2]))
+    limit = config.env_kwargs.get("max_episode_steps", spec.max_episode_steps if spec else None)
+    return float(limit) if isinstance(limit, int) else math.nan
 
 
 def clipped(config: Config) -> bool:

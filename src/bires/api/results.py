@@ -37,7 +37,7 @@ def one_member(members: Table, columns: Mapping[str, Any]) -> int:
     chosen = np.ones(table.height, bool)
     for name, value in columns.items():
         if name not in table:
-            raise unknown("column", name, table, "")
+            raise unknown("column", name, table, "Columns are those of run.members, and kind.")
         kind = table[name].dtype.kind
         wanted = proper(name, value, float if kind in "if" else str)
         same = table[name] == (float(cell(wanted) or "nan") if kind == "f" else wanted)

@@ -20,7 +20,7 @@ COMMAND = re.compile(r"(`(?:bires|pip|apt)[^`]*`)")
 """What is to be typed into a shell stays as it is."""
 NUMBERS = re.compile(r"--([a-z][a-z-]*)((?: -?\d+(?:\.\d+)?(?:e[+-]?\d+)?)+)")
 CHOSEN = "agent|algorithm|cohorts|log|model|planner|protocol|rule|study|to"
-NAMES = re.compile(rf"--({CHOSEN}) (?!was |is |are |and |or )([\w:.-]*\w)")
+NAMES = re.compile(rf"--({CHOSEN}) (?!(?:was|were|is|are|and|or|names) )([\w:.-]*\w)")
 RANGES = re.compile(r"--range (\w+) ([\d.e+-]+) ([\d.e+-]+) (log|linear)\b")
 RANGE = re.compile(r"--range (?!was )(\w+)(?= was | were )")
 PLACES = re.compile(r"--out (\S+)(?= \()")

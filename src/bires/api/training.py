@@ -149,15 +149,18 @@ def resume(
 ) -> Run:
     """Continues a run (its folder, or a `Run`) exactly where its newest checkpoint left it.
 
-    It ends where it was to end, or after ``steps`` in all, as if it had begun so. A ``callback`` is called for the
-    evaluations that are still to come. ``trust``: modules of your own that the run names (MODULE:NAME) are imported,
-    and text among its ``env_kwargs`` is used; it is not needed where this process has done so already.
+    It ends where it was to end, or after ``steps`` in all, as if it had begun so; a `Run` that was given has them as
+    its `config`, too. A ``callback`` is called for the evaluations that are still to come. ``trust``: modules of your
+    own that the run names (MODULE:NAME) are imported, and text among its ``env_kwargs`` is used; it is not needed where
+    this process has done so already.
     """
     where = folder("path", path)
     options = make_options(workers, cohorts, checkpoint_minutes, keep_going, keep_every, callback)
     if steps is not None:
         Following(log=log).require()
         lengthen(where, proper("steps", steps, int), options, trust)
+        if isinstance(path, reading.Run):
+            path.read_again(trust)
     return carried_out(reading.Run(where, trust).config, where, options, quiet, log)
 
 

@@ -57,6 +57,12 @@ class Checkpoint:
     """Sizes of the CSV files, running episodes, and what else is not an array."""
     replay: list[Segment] = field(default_factory=list)
 
+    def reached(self, member: int) -> int:
+        """The step up to which a member was trained: it may have diverged, failed or been stopped before."""
+        ends = [self.data.get(name) for name in ("diverged", "stopped")]
+        found = [one.get(str(member)) for one in ends if isinstance(one, dict)]
+        return min([self.step, *(step for step in found if isinstance(step, int))])
+
 
 @dataclass(frozen=True)
 class Segment:

@@ -164,8 +164,11 @@ class Folder:
             (self.path / "checkpoints").rmdir()
 
     def finish(self) -> None:
-        data = json.loads((self.path / "manifest.json").read_text())
-        data["end"] = now()
+        self.amend(end=now())
+
+    def amend(self, **about: Any) -> None:
+        """Writes what became of the run into its manifest."""
+        data = json.loads((self.path / "manifest.json").read_text()) | about
         write_whole(self.path / "manifest.json", json.dumps(data, indent=2) + "\n")
 
     def lengthen(self, steps: int, members: Sequence[Member], frozen: dict[int, int]) -> None:

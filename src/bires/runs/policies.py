@@ -122,9 +122,7 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
     checkpoint = newest_checkpoint(path) if step is None else kept_checkpoint(path, proper("step", step, int))
     environment, learner, greedy = load_learner(config, member, checkpoint)
     environment.close()
-    space = environment.space
-    single = (1, 3) if space.pixels else (0, 1)
-    """The dimensions of one observation: flat, or of the environment's shape."""
+    space, shape = environment.space, environment.observation_space.shape
 
     @cache
     def structure() -> Any:
@@ -152,12 +150,17 @@ def load_policy(path: Path, config: Config, member: int, step: int | None = None
         elif (given := numbers(observation)).size % space.observation and given.shape == structure().shape:
             observation = vector(observation, choices=True)
         seen = numbers(observation, space.dtype)
-        require_whole(seen, space.observation, config.task)
+        require_whole(seen, space.observation, config.task, shape, space.pixels is not None)
         scaled = environment.scaled(np.asarray(greedy(learner, seen.reshape(-1, space.observation))))
-        return scaled[0] if seen.size == space.observation and seen.ndim in single else scaled
+        return scaled[0] if seen.shape == shape or (seen.size == space.observation and seen.ndim < 2) else scaled
 
     mine = grid.members(config)[int(member)]
-    about = {"task": config.task, "id": recipe_of(config).id, "algorithm": mine.label, "step": str(checkpoint.step)}
+    about = {
+        "task": config.task,
+        "id": recipe_of(config).id,
+        "algorithm": mine.label,
+        "step": str(checkpoint.reached(mine.member)),
+    }
     about |= {"member": str(mine.member), "seed": str(mine.seed)}
     return Policy(policy, lambda: deployed(learner, environment, policy, about), about)
 
@@ -176,12 +179,14 @@ def numbers(observation: Any, dtype: Any = None) -> np.ndarray:
         ) from error
 
 
-def require_whole(seen: np.ndarray, size: int, task: str) -> None:
-    """Refuses what is not one observation of a size, or several."""
-    if seen.size == 0 or seen.size % size:
+def require_whole(seen: np.ndarray, size: int, task: str, shape: tuple[int, ...] = (), pixels: bool = False) -> None:
+    """Refuses what is not one observation of a size, or several; and pictures whose channels are last."""
+    turned = pixels and seen.ndim > 2 and seen.shape[-3:] != shape
+    if turned or seen.size == 0 or seen.size % size:
+        form = f" of shape {shape}" if len(shape) > 1 else ""
         raise UserError(
             f"The policy was given {counted(seen.size, 'number')} (shape {seen.shape}); accepted: an observation "
-            f"of {task}, {counted(size, 'number')}, or several."
+            f"of {task}, {counted(size, 'number')}{form}, or several."
         )
 
 

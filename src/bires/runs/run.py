@@ -52,6 +52,10 @@ class Run:
     def __init__(self, path: str | os.PathLike[str], trust: bool = False) -> None:
         """``trust``: what the manifest names may be used: modules (MODULE:NAME), whose code runs, and files."""
         self.path = Path(path)
+        self.read_again(trust)
+
+    def read_again(self, trust: bool = False) -> None:
+        """Reads manifest and settings as they are now: a run may have been made longer."""
         self.manifest: dict[str, Any] = read_manifest(self.path)
         if trust:
             remember(self.manifest["config"])
@@ -81,8 +85,8 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has reached its last step."""
-        return self.manifest.get("end") is not None
+        """Whether the run has reached its last step, as its folder says now."""
+        return read_manifest(self.path).get("end") is not None
 
     @property
     def members(self) -> Table:
@@ -118,7 +122,13 @@ class Run:
         return load_policy(self.path, self.config, member, step)
 
     def _joined(self, name: str, columns: Sequence[str]) -> Table:
-        members, table = self.members, read_csv(self.path / name, TYPES, float)
+        members = self.members
+        if not (self.path / name).exists() and not self.finished:
+            raise UserError(
+                f"{self.path} has no {name} yet: nothing was evaluated. Wait for the run's first evaluation; if it had "
+                "one, put a good copy back."
+            )
+        table = read_csv(self.path / name, TYPES, float)
         for column in columns:
             if column not in table:
                 raise UserError(f"{self.path / name} has no column {column!r}. Put a good copy back, or leave it out.")

@@ -6,15 +6,27 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 
 from bires.errors import UserError
 
 
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
 def arguments(given: Any) -> dict[str, Any]:
     """Arguments of an environment, as JSON keeps them; or an error."""
     try:
-        kept = json.loads(given) if isinstance(given, str) else json.loads(json.dumps(given, allow_nan=False))
+        kept = (
+            json.loads(given)
+            if isinstance(given, str)
+            else json.loads(json.dumps(given, allow_nan=False, default=plain))
+        )
     except (TypeError, ValueError) as error:
         raise UserError(
             f"--env-kwargs was given {given!r}, which JSON cannot hold ({error}). For other values, name the task "

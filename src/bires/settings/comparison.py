@@ -12,6 +12,7 @@ from bires.envs import families, tasks
 from bires.envs.recipe import probe, recipe
 from bires.errors import UserError
 from bires.settings import grid
+from bires.settings.arguments import arguments
 from bires.settings.config import Config
 
 
@@ -73,8 +74,9 @@ def agent_for(task: str, kwargs: Mapping[str, Any] | None = None) -> AgentSpec:
         return specs[0]
     if families.family_of(task) is not None:
         return next(spec for spec in specs if "pixels" in spec.run)
+    given = None if kwargs is None else arguments(kwargs)
     try:
-        space = probe(recipe(task, "modern", kwargs=kwargs))
+        space = probe(recipe(task, "modern", kwargs=given))
     except UserError:
         return specs[0]
     actions = "continuous" if space.choices is None else "discrete"

@@ -126,7 +126,7 @@ def proper(name: str, value: Any, kind: Any) -> Any:
         return value
     if name == "task":
         place = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '.')}"
-        this = f" Here: {place!r}." if callable(value) and "." not in place.partition(":")[2] else ""
+        this = f" Here: {place!r}." if callable(value) and not {".", "<"} & set(place.partition(":")[2]) else ""
         if name_of := getattr(getattr(value, "spec", None), "id", None):  # an environment that Gymnasium made
             this = f" Here: {name_of!r}, whose arguments are env_kwargs."
         raise UserError(

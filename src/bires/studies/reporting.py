@@ -133,8 +133,8 @@ def require_runs_of(name: str, study: Study, panels: Sequence[Panel]) -> None:
     if panels and not any(short(panel.task) in tasks for panel in panels):
         some = ", ".join(tasks[:5]) + (f" … ({len(tasks)} in all)" if len(tasks) > 5 else "")
         raise UserError(
-            f"--study was given {name}, whose tasks are {some}; these runs are of {titled(panels)}. Leave --study out, "
-            "or give runs of these tasks."
+            f"--study was given {name}, whose tasks are {some}; these runs are of {titled(panels)}. Give runs of "
+            "these tasks, or no --study."
         )
 
 

@@ -79,7 +79,8 @@ def evaluate_run(run: Run, episodes: int, chosen: Sequence[int], workers: int | 
     if not rows:
         first, text = next(iter(failed.items()))
         raise UserError(f"The environment of member {first} raised, and no member is left:\n{text}")
-    records = [dict(zip(EVALUATION_COLUMNS, (row[0], checkpoint.step, *row[1:]), strict=True)) for row in rows]
+    found = [(member, checkpoint.reached(member), *rest) for member, *rest in rows]
+    records = [dict(zip(EVALUATION_COLUMNS, row, strict=True)) for row in found]
     labels = [row["label"] for row in labelled([run])[0]]
     kinds = trials_of(everyone)
     grid_of = [name for name in varied(kinds) if name not in NAMED]

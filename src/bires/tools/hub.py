@@ -181,7 +181,7 @@ def card(found: Card) -> str:
         ),
         "## How it was made\n",
         f"    {printable(run.manifest.get('command', ''))}\n",
-        *([f"It was trained on to step {found.step:,}: `bires resume RUN --steps {found.step}`.\n"] * longer(run)),
+        *([f"The run was made longer: `bires resume RUN --steps {run.config.steps}`.\n"] * longer(run)),
         f"<details><summary>All settings of this member</summary>\n\n```yaml\n{settings}\n```\n</details>\n",
         f"Files: {', '.join(f'`{name}`' for name in found.files)}. `evaluations.csv` has the curves of all members.\n",
     ]

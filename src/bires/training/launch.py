@@ -109,7 +109,7 @@ def require_empty(out: Path) -> None:
     if others and "manifest.json" not in others:  # which another process may have just written
         raise UserError(
             f"--out was given {out}, which is not empty and is not a run (it has {min(others)!r}); nothing was "
-            f"changed. Give a new folder, such as --out {out / 'run'}."
+            f"changed. Give a new folder, such as {out / 'run'}."
         )
 
 

@@ -16,6 +16,7 @@ from bires.population.state import shapes
 from bires.runs.arrays import flatten, unflatten
 from bires.runs.checkpoint import Checkpoint, CorruptCheckpoint, Segment, Store
 from bires.runs.folder import Appender, Folder
+from bires.settings.options import Options
 from bires.training.cohort import Cohort
 from bires.training.plan import Plan
 from bires.training.runners import CohortRunner
@@ -29,6 +30,8 @@ class LoopState(Protocol):
     """What a checkpoint must know of a run."""
 
     plan: Plan
+    folder: Folder
+    options: Options
     store: Store
     runner: CohortRunner
     step: int
@@ -125,7 +128,14 @@ def restore(loop: LoopState, checkpoint: Checkpoint) -> None:
         rows = load_rows(loop.plan, loop.store, segment)
         mine = [({name: array[part] for name, array in rows.items()}, segment.start) for part in loop.runner.parts]
         loop.runner.spread(refill, mine)
-    loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged | loop.stopped)
+    found = loop.runner.each(take_up, checkpoint.arrays, data["episodes"], loop.diverged | loop.stopped)
+    if loop.plan.repeats and (changed := [member for part in found for member in part]):
+        loop.folder.amend(exact=False)
+        loop.options.warn(
+            f"{loop.plan.config.task} has changed since the checkpoint (its code, its packages or this machine): the "
+            f"same seed and actions gave {len(changed)} of {len(loop.plan.members)} members another observation. The "
+            "run goes on in the task as it is now. For curves of one task, train anew, with another --out"
+        )
 
 
 def make_room(cohort: Cohort) -> None:
@@ -153,8 +163,11 @@ def put(ring: jax.Array, rows: jax.Array, begin: int) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(ring, rows, begin, axis=1)
 
 
-def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], gone: dict[int, int]) -> None:
-    """The members as they were, with the replay that came back, and their episodes."""
+def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], gone: dict[int, int]) -> list[int]:
+    """The members as they were, with the replay that came back, and their episodes.
+
+    Returns the members whose environments are not where they were, after the same actions.
+    """
     mine = np.array([member.member for member in cohort.members])
     whole = shapes(cohort.program, len(mine))
     state = unflatten(whole._replace(storage=None), {k.removeprefix("state/"): v for k, v in arrays.items()}, mine)
@@ -176,6 +189,8 @@ def take_up(cohort: Cohort, arrays: dict[str, np.ndarray], episodes: list[int], 
             f"The environment of member {cohort.members[slot].member} raised when its episode was rebuilt; nothing was "
             f"changed. Mend it, and type the same command again.\n{text}"
         )
+    moved = (cohort.pool.arrays.observation[: len(mine)] != np.asarray(state.observation)).any(axis=1)
+    return [int(member) for slot, member in enumerate(mine) if moved[slot] and slot not in resting]
 
 
 def require_fitting(plan: Plan, folder: Folder, checkpoint: Checkpoint) -> None:
