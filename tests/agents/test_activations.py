@@ -174,7 +174,11 @@ def test_every_network_of_every_agent_has_it(agent):
     ("algorithm", "given"),
     [
         ("qrc-ddpg", {"activation": "gelu", "layer_norm": True}),
-        ("bi-res-crossq", {"activation": "elu", "critic_width": 16, "normalise_observations": True}),
+        pytest.param(
+            "bi-res-crossq",
+            {"activation": "elu", "critic_width": 16, "normalise_observations": True},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_lengthened_run_is_exact_and_acts_as_it_learned(algorithm, given, tmp_path, quick):

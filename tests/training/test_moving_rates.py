@@ -87,7 +87,14 @@ ONLINE = ("actor.", "critic.", "critics.params", "online.", "policy.", "log_alph
 """What learning rates move: parts of learners."""
 
 
-@pytest.mark.parametrize("algorithm", ["qrc-ddpg", "bi-res-td3", "bi-res-sac", "bi-res-crossq", "bi-res-dqn"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "qrc-ddpg",
+        "bi-res-sac",
+        *(pytest.param(f"bi-res-{name}", marks=pytest.mark.slow) for name in ("td3", "crossq", "dqn")),
+    ],
+)
 def test_nothing_is_learned_where_nothing_is_left_and_a_lengthened_run_is_exact(algorithm, tmp_path, quick):
     task = "CartPole-v1" if "dqn" in algorithm else TASK
     more: dict[str, Any] = {"critic_width": 16} if "crossq" in algorithm else {}
