@@ -113,7 +113,7 @@ def require_schedule(config: Config, name: str, moves: str) -> None:
     ends, steps = getattr(config, end), getattr(config, until)
     require_within(end, ends)
     if bool(ends) != bool(steps):
-        given, missing = (end, f"{until} 100000") if ends else (until, f"{end} 0")
+        given, missing = (end, f"{until} {config.steps}") if ends else (until, f"{end} 0")
         raise UserError(
             f"{flag(given)} was given alone; {moves} to {flag(end)} at step {flag(until)}. Add {flag(missing)}."
         )
