@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import bires
 from bires import cli
 from bires.runs.tables import read_csv
 from bires.settings.keywords import changed
@@ -153,6 +154,8 @@ def test_members_that_diverged_are_left_out_of_an_evaluation(tmp_path):
     assert found.returncode == 0
     assert [line.split()[0] for line in found.stdout.splitlines()] == ["member", *["6", "7", "8", "9", "10", "11"]]
     assert "member 0 is skipped" in found.stderr
+    with pytest.warns(UserWarning, match=r"member \d has no row; its environment raised: "):
+        assert bires.evaluate(tmp_path, episodes=1)["member"].tolist() == [6, 7, 8, 9, 10, 11]
     rows = json.loads(typed("evaluate", str(tmp_path), "--episodes", "1", "--json").stdout, parse_constant=str)
     assert all(isinstance(row["q_mean"], float) for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,12 +196,15 @@ def evaluate(
 
     ``member`` is the number of one of them, or several numbers. Each plays so many ``episodes``, without exploration
     noise. ``workers`` are environment processes (0: none, None: chosen by size). A member whose environment raises has
-    no row. ``trust``: see `load`.
+    no row; a warning says so. ``trust``: see `load`.
     """
     chosen = () if member is None else tuple(several(member))
     if member is not None and not chosen:
         raise UserError("member was given no number; accepted: one or several, or None for all of them.")
-    return evaluating.evaluate_run(Run(run, trust), episodes, chosen, workers).table
+    found = evaluating.evaluate_run(Run(run, trust), episodes, chosen, workers)
+    for number, text in found.skipped.items():
+        warnings.warn(f"member {number} has no row; its environment raised: {text.splitlines()[-1]}", stacklevel=3)
+    return found.table
 
 
 @dataclass(frozen=True)
