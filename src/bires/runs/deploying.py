@@ -85,6 +85,7 @@ def deployed(
 
 
 def format_of(network: Any) -> dict[str, str]:
+    """The number of the file's format, and the network's activation where it is not ReLU."""
     name = getattr(network, "activation", RELU).name
     return {"format": FORMAT} if name == RELU.name else {"format": FORMAT_NAMED, "activation": name}
 

@@ -12,7 +12,7 @@ import tyro
 from bires.errors import UserError
 
 
-def plain(value: Any) -> Any:
+def number(value: Any) -> Any:
     """A number of NumPy's as Python's."""
     if isinstance(value, np.generic):
         return value.item()
@@ -25,7 +25,7 @@ def arguments(given: Any) -> dict[str, Any]:
         kept = (
             json.loads(given)
             if isinstance(given, str)
-            else json.loads(json.dumps(given, allow_nan=False, default=plain))
+            else json.loads(json.dumps(given, allow_nan=False, default=number))
         )
     except (TypeError, ValueError) as error:
         raise UserError(
